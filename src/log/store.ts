@@ -1,0 +1,113 @@
+/**
+ * The store port. A store keeps logs: one owner a session, appends that are all or nothing, a mailbox for commands
+ * from elsewhere, and reading that never locks. What every implementation must hold is `tests/kit/store-contract.ts`.
+ */
+import type { CancelCause, SessionEvent } from './events.ts'
+import type { Json } from './json.ts'
+import type { UserMessage } from './messages.ts'
+
+/** Written once, when the session is created. */
+export interface SessionHeader {
+  readonly format: 1
+  readonly id: string
+  /** Epoch ms. */
+  readonly createdAt: number
+  readonly parentSession?: string
+  /** How many events a fork inherited. */
+  readonly seedLength?: number
+  readonly meta?: Json
+}
+
+/** What a list shows of a session without reading its log; kept in the transaction of each append. */
+export interface SessionSummary {
+  readonly id: string
+  readonly createdAt: number
+  readonly updatedAt: number
+  /** The next seq. */
+  readonly head: number
+  readonly turns: number
+  readonly state: 'idle' | 'running' | 'waiting'
+  readonly waitingFor?: 'approval' | 'retry'
+  /** Epoch ms at which something is due. */
+  readonly wakeAt?: number
+  /** Something would run if the session were opened. */
+  readonly owed: boolean
+  /** A living owner has it. */
+  readonly owned: boolean
+  readonly lastReason?: string
+  readonly parentSession?: string
+}
+
+/** What another process may ask of a session's owner. */
+export type Command =
+  | { readonly kind: 'followup' | 'steer' | 'inject'; readonly message: UserMessage }
+  | { readonly kind: 'cancel'; readonly turn: number; readonly cause: CancelCause; readonly keepInbox?: true }
+  | {
+      readonly kind: 'approve' | 'deny'
+      readonly callId: string
+      readonly run: number
+      readonly digest: string
+      readonly reason?: string
+      readonly by?: string
+    }
+  | { readonly kind: 'wake' }
+
+/** What became of a posted command. */
+export type CommandOutcome =
+  | { readonly kind: 'taken'; readonly seq?: number }
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string }
+
+export type PostedCommand = { readonly id: string } & Command
+
+/** The fields of a summary its owner knows; the store fills in the rest. */
+export type SummaryUpdate = Partial<
+  Pick<SessionSummary, 'turns' | 'state' | 'waitingFor' | 'wakeAt' | 'owed' | 'lastReason'>
+>
+
+export interface AppendOptions {
+  /** The seq of the first event; with no events, the head. */
+  readonly expectedSeq: number
+  readonly takes?: readonly { readonly id: string; readonly outcome: CommandOutcome }[]
+  /** Replaces the fields an owner keeps as a whole: `waitingFor`, `wakeAt` and `lastReason` absent means none. */
+  readonly summary?: SummaryUpdate
+}
+
+export interface LogStore extends AsyncDisposable {
+  /**
+   * Becomes the one owner. With `create` the session is opened or, if missing, created.
+   * @throws SessionBusy while an owner lives (also in this process), unless `steal`; SessionNotFound; StoreFailure.
+   */
+  acquire(sessionId: string, options?: { create?: SessionHeader; steal?: boolean }): Promise<Ownership>
+  /** Durable events in order from `from` (0) to the head at the time of asking. Never writes or locks. @throws SessionNotFound */
+  read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
+  /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
+  subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
+  /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */
+  post(sessionId: string, command: PostedCommand): Promise<void>
+  /** Resolves with what became of a posted command; rejects with the signal's reason. @throws SessionNotFound */
+  outcome(sessionId: string, id: string, signal: AbortSignal): Promise<CommandOutcome>
+  /** Sessions, oldest first. `owed`: those that would run; `dueBefore`: those with `wakeAt` before that epoch ms. Both: either. */
+  list(options?: { owed?: boolean; dueBefore?: number }): AsyncIterable<SessionSummary>
+  header(sessionId: string): Promise<SessionHeader | undefined>
+  /** Removes a session and all of its log. @throws SessionBusy while owned; SessionNotFound */
+  delete(sessionId: string): Promise<void>
+}
+
+export interface Ownership {
+  readonly header: SessionHeader
+  /** From a counter of the whole store, never used twice, not even after `delete`. */
+  readonly epoch: number
+  /** The next seq when it was acquired. */
+  readonly head: number
+  /** Aborts when another owner took the session or the store was closed; its reason is a PawlError. */
+  readonly lost: AbortSignal
+  /**
+   * All or nothing; resolved means durable. With no events it still takes commands and updates the summary.
+   * @throws SeqConflict, Fenced, StoreFailure; nothing was written then, unless the failure itself was in doubt.
+   */
+  append(events: readonly SessionEvent[], options: AppendOptions): Promise<void>
+  /** Commands not yet taken, oldest first, each once, then new ones as they are posted, until `signal` aborts or the ownership ends. */
+  commands(signal: AbortSignal): AsyncIterable<PostedCommand>
+  /** Gives the session up. Idempotent; later appends are Fenced. */
+  release(): Promise<void>
+}
