@@ -126,7 +126,10 @@ export class TooLarge extends PawlError {
   readonly bytes: number
   readonly max: number
   constructor(what: string, bytes: number, max: number) {
-    super(`${what} is ${bytes} bytes, more than the ${max} the log takes: shorten it, or keep it in a file`, 'TOO_LARGE')
+    super(
+      `${what} is ${bytes} bytes, more than the ${max} the log takes: shorten it, or keep it in a file`,
+      'TOO_LARGE',
+    )
     this.bytes = bytes
     this.max = max
   }

@@ -66,7 +66,7 @@ export interface Hooks {
     },
     next: Next<{ kind: 'retry' } | undefined>,
   ): OrPromise<{ kind: 'retry' } | undefined>
-  'agent/turn-stopping'(payload: InTurn & { readonly reason: TurnEndReason }): OrPromise<undefined | TurnEndReason>
+  'agent/turn-stopping'(payload: InTurn & { readonly reason: TurnEndReason }): OrPromise<void | TurnEndReason>
   'system-prompt/assemble'(payload: InStep, next: Next<Prompt>): OrPromise<Prompt>
   'tools/pre-execute'(payload: ToolCallInfo, next: Next<PreExecute>): OrPromise<PreExecute>
   'tools/execute'(payload: ToolCallInfo, next: Next<ToolOutcome>): OrPromise<ToolOutcome>
