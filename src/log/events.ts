@@ -187,6 +187,11 @@ export type NewEvent<T extends EventType = EventType> = {
   [K in T]: { readonly type: K; readonly data: EventMap[K] } & Marks
 }[T]
 
+/** What may be handed to the session: as NewEvent, but `limits` of `turn/start` are the session's to stamp. */
+export type Recordable =
+  | NewEvent<Exclude<EventType, 'turn/start'>>
+  | { readonly type: 'turn/start'; readonly data: { readonly turn: number } }
+
 /** An event in its place: `seq` is contiguous from 0, `time` is epoch ms and never goes back. */
 export type KnownEvent<T extends EventType = EventType> = {
   [K in T]: { readonly type: K; readonly seq: number; readonly time: number; readonly data: EventMap[K] } & Marks
