@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { toJson } from '../../../src/log/json.ts'
+import { parseArguments } from '../../../src/services/tools/arguments.ts'
+
+const argsOf = (raw: string): unknown => {
+  const parsed = parseArguments(raw)
+  if (parsed.kind !== 'parsed') throw new Error(parsed.message)
+  return parsed.args
+}
+
+describe('parseArguments', () => {
+  test.each(['', ' ', '\n\t '])('[tools-005] %j is an empty object', (raw) => {
+    expect(argsOf(raw)).toEqual({})
+  })
+
+  test.each(['{bad', '{"a":1', '{"a":1}}', "{'a':1}", 'undefined'])(
+    '[tools-003] %s is unparsable, in words that do not depend on the engine',
+    (raw) => {
+      expect(parseArguments(raw)).toEqual({
+        kind: 'unparsable',
+        message: 'The arguments are not valid JSON: send one JSON object, with every string quoted and closed.',
+      })
+    },
+  )
+
+  test.each([
+    '9223372036854775807',
+    '-9223372036854775808',
+    '9007199254740993',
+    '9007199254740992',
+    '9007199254740993.0',
+  ])('the integer %s is refused instead of rounded', (integer) => {
+    const parsed = parseArguments(`{"a":"x\\"1","list":[1,{"id":${integer}}]}`)
+    expect(parsed).toMatchObject({ kind: 'unparsable', message: expect.stringContaining(integer) })
+  })
+
+  test('a number too large for a double is refused', () => {
+    expect(parseArguments('{"n":1e400}').kind).toBe('unparsable')
+  })
+
+  test('safe integers, fractions and exponents pass', () => {
+    expect(argsOf('[9007199254740991,-9007199254740991,0.1,1e21,-2.5E-3]')).toEqual([
+      9007199254740991, -9007199254740991, 0.1, 1e21, -0.0025,
+    ])
+  })
+
+  test('digits inside strings and keys are text, whatever is escaped around them', () => {
+    const raw = String.raw`{"9223372036854775807":"id \\\" 9223372036854775807 \\","b":"\\"}`
+    expect(argsOf(raw)).toEqual(JSON.parse(raw))
+  })
+
+  test('negative zero is read as zero, so that what is logged is what was read', () => {
+    expect(Object.is((argsOf('{"n":[-0, -0.0]}') as { n: number[] }).n[0], 0)).toBe(true)
+  })
+
+  test('__proto__ is a key like any other', () => {
+    const args = argsOf('{"__proto__":{"admin":true}}') as object
+    expect(Object.keys(args)).toEqual(['__proto__'])
+    expect(Object.getPrototypeOf(args)).toBe(Object.prototype)
+    expect('admin' in args).toBe(false)
+  })
+
+  test('arguments cannot be changed between an approval and the body', () => {
+    const args = argsOf('{"a":{"b":1}}') as { a: object }
+    expect(Object.isFrozen(args) && Object.isFrozen(args.a)).toBe(true)
+  })
+
+  test('nesting that would overflow a later walk is refused', () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+    expect(parseArguments(nested(512)).kind).toBe('parsed')
+    expect(parseArguments(nested(100_000))).toMatchObject({ kind: 'unparsable', message: /512/ })
+  })
+
+  test('whatever JSON.stringify writes without unsafe integers is read back', () => {
+    const unsafe = (value: unknown): boolean =>
+      typeof value === 'number'
+        ? Number.isInteger(value) && !Number.isSafeInteger(value)
+        : typeof value === 'object' && value !== null && Object.values(value).some(unsafe)
+    fc.assert(
+      fc.property(fc.json(), (raw) => {
+        fc.pre(!unsafe(JSON.parse(raw)))
+        expect(argsOf(raw)).toEqual(toJson(JSON.parse(raw, (_, item) => (item === 0 ? 0 : item))))
+      }),
+    )
+  })
+})
