@@ -69,7 +69,7 @@ describe('parseArguments', () => {
   test('nesting that would overflow a later walk is refused', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
     expect(parseArguments(nested(512)).kind).toBe('parsed')
-    expect(parseArguments(nested(100_000))).toMatchObject({ kind: 'unparsable', message: /512/ })
+    expect(parseArguments(nested(100_000))).toMatchObject({ kind: 'unparsable', message: expect.stringMatching(/512/) })
   })
 
   test('whatever JSON.stringify writes without unsafe integers is read back', () => {

@@ -174,7 +174,10 @@ describe('a Standard Schema', () => {
       jsonSchema: textSchema,
       execute: () => 1,
     })
-    expect(await made.parse({ text: '' })).toMatchObject({ kind: 'invalid', message: /could not be checked: broken/ })
+    expect(await made.parse({ text: '' })).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/could not be checked: broken/),
+    })
   })
 })
 
@@ -205,7 +208,10 @@ describe('a JSON Schema', () => {
 
   test('[tools-007] applies no defaults, allows extra keys and coerces nothing', async () => {
     expect(await define().parse({ path: 'a', more: 1 })).toEqual({ kind: 'ok', args: { path: 'a', more: 1 } })
-    expect(await define().parse({ path: 3 })).toMatchObject({ kind: 'invalid', message: /\$\.path: must be string/ })
+    expect(await define().parse({ path: 3 })).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/\$\.path: must be string/),
+    })
   })
 
   test('gives the body a copy of its own', async () => {
@@ -215,7 +221,10 @@ describe('a JSON Schema', () => {
   })
 
   test('[tools-003] refuses a raw string in place of an object', async () => {
-    expect(await define().parse('{bad')).toMatchObject({ kind: 'invalid', message: /\$: must be object/ })
+    expect(await define().parse('{bad')).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/\$: must be object/),
+    })
   })
 
   test('of draft-07 keeps its own meaning', async () => {
@@ -228,7 +237,9 @@ describe('a JSON Schema', () => {
     }
     const [one, two] = ['one', 'two'].map((name) => tool({ name, description: '', parameters, execute: () => 1 }))
     expect(await one?.parse({ pair: ['a', 1] })).toMatchObject({ kind: 'ok' })
-    expect(await two?.parse({ pair: ['a', 'b'] })).toMatchObject({ message: /\$\.pair\[1\]: must be number/ })
+    expect(await two?.parse({ pair: ['a', 'b'] })).toMatchObject({
+      message: expect.stringMatching(/\$\.pair\[1\]: must be number/),
+    })
   })
 
   test('of 2020-12 keeps its own meaning', async () => {
@@ -238,13 +249,18 @@ describe('a JSON Schema', () => {
       properties: { pair: { prefixItems: [{ type: 'string' }] } },
     }
     const made = tool({ name: 'n', description: '', parameters, execute: () => 1 })
-    expect(await made.parse({ pair: [1] })).toMatchObject({ message: /\$\.pair\[0\]: must be string/ })
+    expect(await made.parse({ pair: [1] })).toMatchObject({
+      message: expect.stringMatching(/\$\.pair\[0\]: must be string/),
+    })
   })
 
   test('that does not compile answers the call instead of failing it', async () => {
     const parameters = { type: 'object', properties: { a: { $ref: '#/nowhere' } } }
     const made = tool({ name: 'n', description: '', parameters, execute: () => 1 })
-    expect(await made.parse({})).toMatchObject({ kind: 'invalid', message: /could not be checked/ })
+    expect(await made.parse({})).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/could not be checked/),
+    })
   })
 
   test('does not take what every object inherits for a property', async () => {
@@ -258,7 +274,7 @@ describe('a JSON Schema', () => {
     const parameters = { type: 'object', additionalProperties: { type: 'string' } }
     const made = tool({ name: 'n', description: '', parameters, execute: () => 1 })
     const parsed = await made.parse(Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`k${i}`, i])))
-    expect(parsed).toMatchObject({ kind: 'invalid', message: /\$\.k19: .*\nand 10 more$/ })
+    expect(parsed).toMatchObject({ kind: 'invalid', message: expect.stringMatching(/\$\.k19: .*\nand 10 more$/) })
   })
 })
 
@@ -400,13 +416,19 @@ describe('a returned value', () => {
         }
       },
     }
-    expect(await define().render(hostile)).toMatchObject({ kind: 'invalid', message: /unreadable/ })
+    expect(await define().render(hostile)).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/unreadable/),
+    })
   })
 
   test('is checked against the declared output, and kept as it is', async () => {
     const made = define({ output: { type: 'object', properties: { lines: { type: 'integer' } }, required: ['lines'] } })
     expect(await made.render({ lines: 3, more: 1 })).toMatchObject({ kind: 'ok', value: { lines: 3, more: 1 } })
-    expect(await made.render({ lines: 'x' })).toMatchObject({ kind: 'invalid', message: /\$\.lines: must be integer/ })
+    expect(await made.render({ lines: 'x' })).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringMatching(/\$\.lines: must be integer/),
+    })
     expect(await made.render(undefined)).toMatchObject({ kind: 'invalid' })
     expect(await define({ output: lengths() }).render({ text: 'abc' })).toMatchObject({ value: { text: 'abc' } })
   })
