@@ -22,6 +22,7 @@ export interface SessionHeader {
 export interface SessionSummary {
   readonly id: string
   readonly createdAt: number
+  /** The time of the last event; before the first, `createdAt`. */
   readonly updatedAt: number
   /** The next seq. */
   readonly head: number
@@ -67,8 +68,12 @@ export type SummaryUpdate = Partial<
 export interface AppendOptions {
   /** The seq of the first event; with no events, the head. */
   readonly expectedSeq: number
+  /** A command that is not there, or already taken, is passed over: its first outcome stays. */
   readonly takes?: readonly { readonly id: string; readonly outcome: CommandOutcome }[]
-  /** Replaces the fields an owner keeps as a whole: `waitingFor`, `wakeAt` and `lastReason` absent means none. */
+  /**
+   * Replaces the fields an owner keeps as a whole: `waitingFor`, `wakeAt` and `lastReason` absent means none,
+   * the others absent stay as they are.
+   */
   readonly summary?: SummaryUpdate
 }
 

@@ -1,0 +1,307 @@
+/**
+ * A store that lives and dies with the process: for tests, and for agents that need not outlive it. Each operation does
+ * its work without yielding, so it is atomic; events are kept deep-frozen and never copied again, also not by a read.
+ */
+import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
+import type { SessionEvent } from '../events.ts'
+import { MAX_DEPTH, toJson } from '../json.ts'
+import type {
+  AppendOptions,
+  CommandOutcome,
+  LogStore,
+  Ownership,
+  PostedCommand,
+  SessionHeader,
+  SessionSummary,
+  SummaryUpdate,
+} from '../store.ts'
+
+interface Letter {
+  readonly command: PostedCommand
+  outcome?: CommandOutcome
+}
+
+/** A living claim on a session; replaced as a whole by whoever takes it. */
+interface Owner {
+  readonly epoch: number
+  readonly lost: AbortController
+  /** Why it may not write any more, once it may not. */
+  ended?: PawlError
+}
+
+interface StoredSession {
+  readonly id: string
+  readonly header: SessionHeader
+  readonly log: SessionEvent[]
+  /** Oldest first, the taken ones too: their outcomes stay. */
+  readonly letters: Letter[]
+  readonly letterOf: Map<string, Letter>
+  summary: SummaryUpdate
+  owner?: Owner
+  /** Why nobody may wait here any more: the session was deleted, or the store closed. */
+  gone?: PawlError
+  /** Rings when the log grew. */
+  readonly grown: Bell
+  /** Rings when a command was posted or taken, and when the owner changed. */
+  readonly mail: Bell
+}
+
+/** A store in memory. Its sessions are gone once it is closed or nobody refers to it; it has no second instance. */
+export function memoryStore(): LogStore {
+  const sessions = new Map<string, StoredSession>()
+  let epochs = 0
+  let closed: StoreFailure | undefined
+
+  const find = (id: string): StoredSession => {
+    if (closed !== undefined) throw closed
+    const session = sessions.get(id)
+    if (session === undefined) throw new SessionNotFound(id)
+    return session
+  }
+
+  const findOrCreate = (id: string, create: SessionHeader | undefined): StoredSession => {
+    if (create === undefined || closed !== undefined || sessions.has(id)) return find(id)
+    const session = newSession(id, create)
+    sessions.set(id, session)
+    return session
+  }
+
+  return {
+    async acquire(id, { create, steal = false } = {}) {
+      const session = findOrCreate(id, create)
+      if (session.owner !== undefined && !steal) {
+        throw new SessionBusy(id, `an agent of this process (epoch ${session.owner.epoch})`)
+      }
+      const loser = session.owner
+      const owner: Owner = { epoch: ++epochs, lost: new AbortController() }
+      session.owner = owner
+      if (loser !== undefined) lose(session, loser, new Fenced(loser.epoch))
+      return ownershipOf(session, owner)
+    },
+    async *read(id, { from = 0, types } = {}) {
+      const { log } = find(id)
+      const head = log.length
+      const wanted = types && new Set(types)
+      for (const event of stretch(log, from, head)) if (wanted?.has(event.type) ?? true) yield event
+    },
+    async *subscribe(id, { from, signal }) {
+      yield* follow(find(id), from, signal)
+    },
+    async post(id, command) {
+      const session = find(id)
+      if (session.letterOf.has(command.id)) return
+      const letter = { command: frozen(command) }
+      session.letters.push(letter)
+      session.letterOf.set(command.id, letter)
+      session.mail.ring()
+    },
+    async outcome(id, commandId, signal) {
+      const session = find(id)
+      for (;;) {
+        signal.throwIfAborted()
+        if (session.gone !== undefined) throw session.gone
+        const outcome = session.letterOf.get(commandId)?.outcome
+        if (outcome !== undefined) return outcome
+        await session.mail.rung(signal)
+      }
+    },
+    async *list({ owed = false, dueBefore } = {}) {
+      if (closed !== undefined) throw closed
+      const all = owed === false && dueBefore === undefined
+      const oldestFirst = [...sessions.values()].sort((a, b) => a.header.createdAt - b.header.createdAt)
+      for (const session of oldestFirst) {
+        const summary = summaryOf(session)
+        const due = dueBefore !== undefined && summary.wakeAt !== undefined && summary.wakeAt < dueBefore
+        if (session.gone === undefined && (all || (owed && summary.owed) || due)) yield summary
+      }
+    },
+    async header(id) {
+      if (closed !== undefined) throw closed
+      return sessions.get(id)?.header
+    },
+    async delete(id) {
+      const session = find(id)
+      if (session.owner !== undefined) throw new SessionBusy(id, `epoch ${session.owner.epoch} in this process`)
+      sessions.delete(id)
+      leave(session, new SessionNotFound(id))
+    },
+    async [Symbol.asyncDispose]() {
+      if (closed !== undefined) return
+      closed = new StoreFailure('io', 'This memory store is closed, and what it held is gone: open another')
+      for (const session of sessions.values()) {
+        if (session.owner !== undefined) lose(session, session.owner, closed)
+        leave(session, closed)
+      }
+      sessions.clear()
+    },
+  }
+}
+
+const newSession = (id: string, header: SessionHeader): StoredSession => ({
+  id,
+  header: frozen(header),
+  log: [],
+  letters: [],
+  letterOf: new Map(),
+  summary: {},
+  grown: bell(),
+  mail: bell(),
+})
+
+const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
+  header: session.header,
+  epoch: owner.epoch,
+  head: session.log.length,
+  lost: owner.lost.signal,
+  async append(events, options) {
+    if (owner.ended !== undefined) throw owner.ended
+    append(session, events, options)
+  },
+  async *commands(signal) {
+    // A letter is passed once; `next` walks the list itself, so that what is posted meanwhile is met in its place.
+    for (let next = 0; !signal.aborted && owner.ended === undefined; ) {
+      const letter = session.letters[next]
+      if (letter === undefined) await session.mail.rung(signal)
+      else {
+        next += 1
+        if (letter.outcome === undefined) yield letter.command
+      }
+    }
+  },
+  async release() {
+    if (owner.ended !== undefined) return
+    delete session.owner
+    end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
+  },
+})
+
+/** Checks and copies first, then changes: past the first push nothing can fail. */
+function append(session: StoredSession, events: readonly SessionEvent[], options: AppendOptions): void {
+  const { log, letterOf } = session
+  const head = log.length
+  if (options.expectedSeq !== head) throw new SeqConflict(options.expectedSeq, head)
+  const batch = events.map(frozen)
+  batch.forEach((event, i) => {
+    if (event.seq !== head + i) throw new SeqConflict(event.seq, head + i)
+  })
+  const takes = options.takes?.map(frozen) ?? []
+  const summary = options.summary && replaceSummary(session.summary, frozen(options.summary))
+
+  for (const event of batch) log.push(event)
+  for (const { id, outcome } of takes) {
+    const letter = letterOf.get(id)
+    if (letter !== undefined) letter.outcome ??= outcome
+  }
+  if (summary !== undefined) session.summary = summary
+  if (batch.length > 0) session.grown.ring()
+  if (takes.length > 0) session.mail.ring()
+}
+
+/** What a summary must have stays when an update does not name it; what it may have goes. */
+const replaceSummary = ({ turns, state, owed }: SummaryUpdate, update: SummaryUpdate): SummaryUpdate => ({
+  ...(turns !== undefined && { turns }),
+  ...(state !== undefined && { state }),
+  ...(owed !== undefined && { owed }),
+  ...update,
+})
+
+const summaryOf = ({ id, header, log, summary, owner }: StoredSession): SessionSummary => ({
+  id,
+  createdAt: header.createdAt,
+  updatedAt: log.at(-1)?.time ?? header.createdAt,
+  head: log.length,
+  turns: 0,
+  state: 'idle',
+  owed: false,
+  ...summary,
+  owned: owner !== undefined,
+  ...(header.parentSession !== undefined && { parentSession: header.parentSession }),
+})
+
+/** Walks the log by index: it only ever grows, so a stretch of it is what it was when it was asked for. */
+function* stretch(log: readonly SessionEvent[], from: number, to: number): Iterable<SessionEvent> {
+  for (let seq = Math.max(from, 0); seq < to; seq += 1) {
+    const event = log[seq]
+    if (event !== undefined) yield event
+  }
+}
+
+async function* follow(session: StoredSession, from: number, signal: AbortSignal): AsyncIterable<SessionEvent> {
+  for (let seq = Math.max(from, 0); !signal.aborted; ) {
+    if (session.gone !== undefined) throw session.gone
+    const event = session.log[seq]
+    if (event === undefined) await session.grown.rung(signal)
+    else {
+      seq += 1
+      yield event
+    }
+  }
+}
+
+/** Ends an ownership for good; who waits for its commands notices. */
+function end(session: StoredSession, owner: Owner, why: PawlError): void {
+  owner.ended = why
+  session.mail.ring()
+}
+
+function lose(session: StoredSession, owner: Owner, why: PawlError): void {
+  end(session, owner, why)
+  owner.lost.abort(why)
+}
+
+/** Lets go whoever waits at a session that is no more. */
+function leave(session: StoredSession, why: PawlError): void {
+  session.gone = why
+  session.grown.ring()
+  session.mail.ring()
+}
+
+interface Bell {
+  ring(): void
+  /** Resolves at the next ring, or when `signal` aborts. */
+  rung(signal: AbortSignal): Promise<void>
+}
+
+function bell(): Bell {
+  const waiting = new Set<() => void>()
+  return {
+    ring() {
+      for (const wake of waiting) wake()
+    },
+    rung: (signal) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          waiting.delete(wake)
+          signal.removeEventListener('abort', wake)
+          resolve()
+        }
+        waiting.add(wake)
+        signal.addEventListener('abort', wake)
+      }),
+  }
+}
+
+/** The value itself where nobody can change it any more, as with all that a session records; else a frozen copy. */
+const frozen = <T>(value: T): T => (isFrozenJson(value, 0) ? value : (toJson(value) as T))
+
+function isFrozenJson(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value)
+    case 'object':
+      return value === null || (depth < MAX_DEPTH && isFrozenObject(value, depth + 1))
+    default:
+      return false
+  }
+}
+
+function isFrozenObject(value: object, depth: number): boolean {
+  if (!Object.isFrozen(value)) return false
+  if (Array.isArray(value)) return value.every((item) => isFrozenJson(item, depth))
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return false
+  return Object.values(value).every((item) => isFrozenJson(item, depth))
+}

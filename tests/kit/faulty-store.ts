@@ -1,0 +1,145 @@
+/**
+ * A store over another one that behaves as a far one does: requests and answers take a few turns of the event loop and
+ * overtake each other, answers get lost, calls fail. Everything it draws comes from the seed; nothing waits on a clock.
+ */
+import { StoreFailure } from '../../src/log/errors.ts'
+import type { LogStore, Ownership } from '../../src/log/store.ts'
+
+/**
+ * `fail`: refused before it reaches the store. `lose`: done, but the answer never comes (a stream breaks after some
+ * items). `hang`: never reaches the store, and is never answered.
+ */
+export type Fault = 'fail' | 'lose' | 'hang'
+
+export type Operation =
+  | 'acquire'
+  | 'append'
+  | 'release'
+  | 'commands'
+  | 'read'
+  | 'subscribe'
+  | 'post'
+  | 'outcome'
+  | 'list'
+  | 'header'
+  | 'delete'
+
+export interface Faults {
+  readonly seed: number
+  /** The most turns of the event loop a request, and again its answer, is late. 3 by default. */
+  readonly maxTurns?: number
+  /** How often `acquire`, `append` and `post` fail or lose their answer, each from 0 to 1. Never by default. */
+  readonly rates?: { readonly fail?: number; readonly lose?: number }
+}
+
+export interface FaultyStore extends LogStore {
+  /** Makes one call of `operation` meet `fault`: the next, or the one after `skip` more. Faults not met yet add up. */
+  script(operation: Operation, fault: Fault, skip?: number): void
+}
+
+/** Wraps `inner`. Injected errors are `StoreFailure`: `io` for `fail`, `timeout` for `lose`. Closing closes `inner`. */
+export function faultyStore(inner: LogStore, faults: Faults): FaultyStore {
+  const wire = openWire(faults)
+  return {
+    script: wire.script,
+    acquire: async (id, options) => owned(wire, await wire.call('acquire', () => inner.acquire(id, options))),
+    read: (id, options) => wire.stream('read', () => inner.read(id, options)),
+    subscribe: (id, options) => wire.stream('subscribe', () => inner.subscribe(id, options)),
+    post: (id, command) => wire.call('post', () => inner.post(id, command)),
+    outcome: (id, command, signal) => wire.call('outcome', () => inner.outcome(id, command, signal)),
+    list: (options) => wire.stream('list', () => inner.list(options)),
+    header: (id) => wire.call('header', () => inner.header(id)),
+    delete: (id) => wire.call('delete', () => inner.delete(id)),
+    [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+  }
+}
+
+const owned = (wire: Wire, owner: Ownership): Ownership => ({
+  header: owner.header,
+  epoch: owner.epoch,
+  head: owner.head,
+  lost: owner.lost,
+  append: (events, options) => wire.call('append', () => owner.append(events, options)),
+  commands: (signal) => wire.stream('commands', () => owner.commands(signal)),
+  release: () => wire.call('release', () => owner.release()),
+})
+
+interface Wire {
+  script: FaultyStore['script']
+  call<T>(operation: Operation, work: () => Promise<T>): Promise<T>
+  stream<T>(operation: Operation, items: () => AsyncIterable<T>): AsyncIterable<T>
+}
+
+function openWire({ seed, maxTurns = 3, rates = {} }: Faults): Wire {
+  const random = randomFrom(seed)
+  const scripted: { operation: Operation; fault: Fault; skip: number }[] = []
+
+  const late = async (): Promise<void> => {
+    for (let turns = Math.floor(random() * (maxTurns + 1)); turns > 0; turns -= 1) await eventLoopTurn()
+  }
+
+  const meet = (operation: Operation): Fault | undefined => {
+    const due = scripted.find((entry) => entry.operation === operation && entry.skip === 0)
+    for (const entry of scripted) if (entry.operation === operation && entry.skip > 0) entry.skip -= 1
+    if (due === undefined) return drawn(operation)
+    scripted.splice(scripted.indexOf(due), 1)
+    return due.fault
+  }
+
+  const drawn = (operation: Operation): Fault | undefined => {
+    if (operation !== 'acquire' && operation !== 'append' && operation !== 'post') return undefined
+    const { fail = 0, lose = 0 } = rates
+    const draw = random()
+    if (draw < fail) return 'fail'
+    return draw < fail + lose ? 'lose' : undefined
+  }
+
+  const send = async (operation: Operation, fault: Fault | undefined): Promise<void> => {
+    await late()
+    if (fault === 'fail') throw new StoreFailure('io', `${operation} failed on its way to the store (injected)`)
+    if (fault === 'hang') await new Promise(() => {})
+  }
+
+  return {
+    script(operation, fault, skip = 0) {
+      scripted.push({ operation, fault, skip })
+    },
+    async call(operation, work) {
+      const fault = meet(operation)
+      await send(operation, fault)
+      const [answer] = await Promise.allSettled([work()])
+      await late()
+      if (fault === 'lose') throw noAnswer(operation)
+      if (answer.status === 'rejected') throw answer.reason
+      return answer.value
+    },
+    async *stream(operation, items) {
+      const fault = meet(operation)
+      await send(operation, fault)
+      let left = fault === 'lose' ? Math.floor(random() * 8) : Number.POSITIVE_INFINITY
+      for await (const item of items()) {
+        if (left-- === 0) throw noAnswer(operation)
+        // Now and then only: a long log would take all day.
+        if (random() < 1 / 16) await late()
+        yield item
+      }
+      if (fault === 'lose') throw noAnswer(operation)
+    },
+  }
+}
+
+const noAnswer = (operation: Operation): StoreFailure =>
+  new StoreFailure('timeout', `No answer to ${operation} came back from the store (injected)`)
+
+const eventLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

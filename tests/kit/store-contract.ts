@@ -1,0 +1,40 @@
+/**
+ * What every store must hold, whatever it keeps logs in. A store that cannot do a thing says why, and has the tests
+ * about it skipped by name.
+ */
+import { describe } from 'vitest'
+import { append } from './store-contract/append.ts'
+import { closing } from './store-contract/closing.ts'
+import { faults } from './store-contract/faults.ts'
+import type { OpenStore } from './store-contract/fixtures.ts'
+import { mailbox } from './store-contract/mailbox.ts'
+import { ownership } from './store-contract/ownership.ts'
+import { reading } from './store-contract/reading.ts'
+import { reopening, sharing } from './store-contract/sharing.ts'
+import { summary } from './store-contract/summary.ts'
+
+/** What a store lacks, each with the reason that stands in the titles of the skipped tests. */
+export interface Without {
+  /** It opens no second instance on the same data. */
+  readonly second?: string
+  /** It cannot be closed and opened again on the same data. */
+  readonly reopen?: string
+}
+
+/**
+ * Declares the suite under `name`. `open` gives an empty store, once a test, with `second` and `reopen` unless `without`
+ * says why not; its `dispose` runs after the test and closes all instances it gave out, those closed already included.
+ */
+export function storeContract(name: string, open: OpenStore, without: Without = {}): void {
+  describe(`${name} keeps the store contract`, () => {
+    describe('one owner', () => ownership(open))
+    describe('append', () => append(open))
+    describe('reading', () => reading(open))
+    describe('mailbox', () => mailbox(open))
+    describe('summary', () => summary(open))
+    describe('closing', () => closing(open))
+    describe('two instances', () => sharing(open, without.second))
+    describe('opened again', () => reopening(open, without.reopen))
+    describe('faults', () => faults(open))
+  })
+}

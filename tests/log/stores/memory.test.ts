@@ -1,0 +1,46 @@
+/** The memory store: the contract, plain and behind a slow line, and what is its own. */
+import { expect, test } from 'vitest'
+import { StoreFailure } from '../../../src/log/errors.ts'
+import type { LogStore } from '../../../src/log/store.ts'
+import { memoryStore } from '../../../src/log/stores/memory.ts'
+import { faultyStore } from '../../kit/faulty-store.ts'
+import { chunk, fill, logOf, type OpenedStore, own, refusal } from '../../kit/store-contract/fixtures.ts'
+import { storeContract } from '../../kit/store-contract.ts'
+
+const without = {
+  second: 'what a memory store holds lives in the one instance',
+  reopen: 'what a memory store holds is gone once it is closed',
+}
+
+const disposable = (store: LogStore): OpenedStore => ({ store, dispose: () => store[Symbol.asyncDispose]() })
+
+storeContract('memory', async () => disposable(memoryStore()), without)
+
+storeContract(
+  'memory, late and out of order,',
+  async () => disposable(faultyStore(memoryStore(), { seed: 7, maxTurns: 5 })),
+  without,
+)
+
+test('two memory stores share nothing', async () => {
+  const [one, other] = [memoryStore(), memoryStore()]
+  await fill(await own(one), 0, 2)
+  expect(await other.header('s')).toBeUndefined()
+  expect((await own(other)).head).toBe(0)
+})
+
+test('an event that is frozen all through is kept as it is, without a copy', async () => {
+  const store = memoryStore()
+  const { data, ...envelope } = chunk(0)
+  const event = Object.freeze({ ...envelope, data: Object.freeze({ ...data, chunk: Object.freeze(data.chunk) }) })
+  await (await own(store)).append([event], { expectedSeq: 0 })
+  expect((await logOf(store))[0]).toBe(event)
+})
+
+test('a closed memory store says that it is closed', async () => {
+  const store = memoryStore()
+  const owner = await own(store)
+  await store[Symbol.asyncDispose]()
+  expect((await refusal(fill(owner, 0, 1), StoreFailure)).message).toMatch(/closed/)
+  expect(owner.lost.reason).toBeInstanceOf(StoreFailure)
+})
