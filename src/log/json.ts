@@ -10,66 +10,104 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 export const MAX_DEPTH = 512
 
 /**
- * A deep-frozen copy of `value`, each property read once.
+ * A deep-frozen copy of `value`, each property read once. Lone surrogates in strings are kept: JSON escapes them.
  * @throws NotJson with the path, for undefined, bigint, functions, symbols, NaN, infinities, negative zero, cycles,
  * sparse arrays, class instances, accessors that throw, extra or hidden keys, or nesting over 512.
  */
 export function toJson(value: unknown, path = '$'): Json {
-  return copy(value, path, new Set())
+  const walk: Walk = { path, keys: [], above: [] }
+  try {
+    return copy(value, walk)
+  } catch (error) {
+    if (error instanceof NotJson) throw error
+    // Only the value's own code can land here: an accessor, or a trap of a proxy.
+    throw new NotJson(place(walk), 'reading it throws')
+  }
 }
 
-function copy(value: unknown, path: string, above: Set<object>): Json {
+/** Where the copying is. The path is only put together when something is wrong: most values are fine. */
+interface Walk {
+  readonly path: string
+  readonly keys: (string | number)[]
+  readonly above: object[]
+}
+
+const place = ({ path, keys }: Walk): string =>
+  path + keys.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
+
+const refuse = (walk: Walk, why: string): never => {
+  throw new NotJson(place(walk), why)
+}
+
+function copy(value: unknown, walk: Walk): Json {
   switch (typeof value) {
     case 'string':
     case 'boolean':
       return value
     case 'number':
-      if (!Number.isFinite(value)) throw new NotJson(path, `${value} has no JSON form`)
-      if (Object.is(value, -0)) throw new NotJson(path, 'negative zero would be read back as zero')
+      if (!Number.isFinite(value)) return refuse(walk, `${value} has no JSON form`)
+      if (Object.is(value, -0)) return refuse(walk, 'negative zero would be read back as zero')
       return value
     case 'object':
-      return value === null ? null : copyObject(value, path, above)
+      return value === null ? null : copyObject(value, walk)
     default:
-      throw new NotJson(path, `${typeof value} has no JSON form`)
+      return refuse(walk, `${typeof value} has no JSON form`)
   }
 }
 
-function copyObject(value: object, path: string, above: Set<object>): Json {
-  if (above.has(value)) throw new NotJson(path, 'a cycle')
-  if (above.size >= MAX_DEPTH) throw new NotJson(path, `nested deeper than ${MAX_DEPTH}`)
-  above.add(value)
-  const result = Array.isArray(value) ? copyArray(value, path, above) : copyRecord(value, path, above)
-  above.delete(value)
+function copyObject(value: object, walk: Walk): Json {
+  if (walk.above.includes(value)) return refuse(walk, 'a cycle')
+  if (walk.above.length >= MAX_DEPTH) return refuse(walk, `nested deeper than ${MAX_DEPTH}`)
+  walk.above.push(value)
+  const result = Array.isArray(value) ? copyArray(value, walk) : copyRecord(value, walk)
+  walk.above.pop()
   return result
 }
 
-function copyArray(value: readonly unknown[], path: string, above: Set<object>): Json {
-  const keys = Reflect.ownKeys(value)
-  if (keys.length !== value.length + 1) throw new NotJson(path, 'a sparse array, or one with extra keys')
+function copyArray(value: readonly unknown[], walk: Walk): Json {
+  // Array.prototype is itself an array, in every realm; the prototype of a subclass is not.
+  if (!Array.isArray(Object.getPrototypeOf(value))) return refuse(walk, 'an instance of a class, not a plain array')
+  const { length } = value
+  if (Reflect.ownKeys(value).length !== length + 1) return refuse(walk, 'a sparse array, or one with extra keys')
   const out: Json[] = []
-  for (let i = 0; i < value.length; i++) {
-    if (!Object.hasOwn(value, i)) throw new NotJson(`${path}[${i}]`, 'a hole')
-    out.push(copy(value[i], `${path}[${i}]`, above))
+  for (let i = 0; i < length; i++) {
+    walk.keys.push(i)
+    if (!isEnumerable.call(value, i)) return refuse(walk, 'a hole')
+    out.push(copy(value[i], walk))
+    walk.keys.pop()
   }
   return Object.freeze(out)
 }
 
-function copyRecord(value: object, path: string, above: Set<object>): Json {
-  const prototype = Object.getPrototypeOf(value)
-  if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) {
-    throw new NotJson(path, `an instance of ${value.constructor?.name || 'a class'}, not a plain object`)
-  }
-  if (prototype !== null && !Object.hasOwn(prototype, 'hasOwnProperty')) throw new NotJson(path, 'not a plain object')
+function copyRecord(value: object, walk: Walk): Json {
+  if (!isPlain(value)) return refuse(walk, 'an instance of a class, not a plain object')
+  const keys = Object.keys(value)
+  // Two cheap questions: `Reflect.ownKeys` answers both at several times their price, and every chunk is asked.
+  if (Object.getOwnPropertyNames(value).length !== keys.length) return refuse(walk, 'a hidden key')
+  if (Object.getOwnPropertySymbols(value).length > 0) return refuse(walk, 'a symbol key')
   const out: Record<string, Json> = {}
-  for (const key of Reflect.ownKeys(value)) {
-    if (typeof key === 'symbol') throw new NotJson(path, 'a symbol key')
-    if (!Object.prototype.propertyIsEnumerable.call(value, key)) throw new NotJson(`${path}.${key}`, 'a hidden key')
-    const item = copy((value as Record<string, unknown>)[key], `${path}.${key}`, above)
+  for (const key of keys) {
+    walk.keys.push(key)
+    const item = copy((value as Record<string, unknown>)[key], walk)
     // `__proto__` as a key is data; assignment would set the prototype instead.
     if (key === '__proto__') Object.defineProperty(out, key, { value: item, enumerable: true })
     else out[key] = item
+    walk.keys.pop()
   }
   return Object.freeze(out)
+}
+
+const isEnumerable = Object.prototype.propertyIsEnumerable
+
+/** No prototype, or the root one, of this realm or of another. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === null || prototype === Object.prototype) return true
+  return (
+    typeof prototype === 'object' &&
+    Object.getPrototypeOf(prototype) === null &&
+    Object.hasOwn(prototype as object, 'hasOwnProperty')
+  )
 }
 
 /** Canonical JSON (keys sorted by code unit, no spaces; the form of RFC 8785 for the values the guard accepts). */

@@ -1,0 +1,81 @@
+/**
+ * Digests: what was asked of a model, and what a call was approved for. A request's digest leaves out `sessionId`, which
+ * names the session and is nothing the model reads; so the digests of a fork's inherited part stay true.
+ */
+import { createHash, type Hash } from 'node:crypto'
+import { parseArguments } from './arguments.ts'
+import type { Json } from './json.ts'
+import { canonicalJson } from './json.ts'
+import type { Message } from './messages.ts'
+import type { LlmRequest } from './requests.ts'
+
+/** 'sha256:' and the hex digest of the request's canonical JSON, without `sessionId`. */
+export function requestDigest(request: LlmRequest): string {
+  const { sessionId: _, ...read } = request
+  return finish(createHash('sha256').update(canonicalJson(asJson(read))))
+}
+
+export interface RequestDigester {
+  /** Equals `requestDigest(request)`. */
+  digest(request: LlmRequest): string
+}
+
+/**
+ * Digests the requests of one conversation. Each usually extends the one before, whose hash is carried on: only messages
+ * that are new are read, so a long conversation makes no request slower. Messages must be frozen; they are compared by identity.
+ */
+export function createRequestDigester(): RequestDigester {
+  let last: Progress | undefined
+  return {
+    digest(request) {
+      const { head, tail } = around(request)
+      const from = last && last.head === head && extendsBy(request.messages, last.messages) ? last : begin(head)
+      last = readOn(from, request.messages)
+      return finish(last.hash.copy().update(tail))
+    },
+  }
+}
+
+/** The hash of a request up to the end of its messages, and what it covers. */
+interface Progress {
+  readonly head: string
+  readonly messages: readonly Message[]
+  readonly hash: Hash
+}
+
+/** The canonical JSON before and after the messages. Keys are sorted, so `maxTokens` comes before them, the rest after. */
+function around(request: LlmRequest): { head: string; tail: string } {
+  const { sessionId: _, messages: __, ...rest } = request
+  const pair = ([key, value]: [string, unknown]) => `${JSON.stringify(key)}:${canonicalJson(asJson(value))}`
+  const pairs = Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))
+  const before = pairs.filter(([key]) => key < 'messages').map((entry) => `${pair(entry)},`)
+  const after = pairs.filter(([key]) => key > 'messages').map((entry) => `,${pair(entry)}`)
+  return { head: `{${before.join('')}"messages":[`, tail: `]${after.join('')}}` }
+}
+
+const begin = (head: string): Progress => ({ head, messages: [], hash: createHash('sha256').update(head) })
+
+const extendsBy = (messages: readonly Message[], prefix: readonly Message[]): boolean =>
+  messages.length >= prefix.length && prefix.every((message, i) => messages[i] === message)
+
+function readOn(from: Progress, messages: readonly Message[]): Progress {
+  const hash = from.hash.copy()
+  for (let i = from.messages.length; i < messages.length; i++) {
+    hash.update(`${i > 0 ? ',' : ''}${canonicalJson(asJson(messages[i]))}`)
+  }
+  return { head: from.head, messages, hash }
+}
+
+/**
+ * 'sha256:' and the hex digest of the canonical JSON of a call's parsed arguments, so that spaces and the order of keys
+ * do not matter; of the raw string's UTF-8 bytes if it cannot be read exactly. The empty string counts as `{}`.
+ */
+export function argumentsDigest(raw: string): string {
+  const args = parseArguments(raw)
+  return finish(createHash('sha256').update(args === undefined ? raw : canonicalJson(args)))
+}
+
+const finish = (hash: Hash): string => `sha256:${hash.digest('hex')}`
+
+/** Requests are made of log values, which are JSON; their types are interfaces, which TypeScript will not take for it. */
+const asJson = (value: unknown): Json => value as Json
