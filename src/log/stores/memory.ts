@@ -29,6 +29,11 @@ interface Owner {
   ended?: PawlError
 }
 
+/** What the owner said last; the store knows the rest of a summary by itself. */
+type OwnersSummary = SummaryUpdate & Pick<SessionSummary, 'turns' | 'state' | 'owed'>
+
+const AT_REST: OwnersSummary = { turns: 0, state: 'idle', owed: false }
+
 interface StoredSession {
   readonly id: string
   readonly header: SessionHeader
@@ -36,7 +41,7 @@ interface StoredSession {
   /** Oldest first, the taken ones too: their outcomes stay. */
   readonly letters: Letter[]
   readonly letterOf: Map<string, Letter>
-  summary: SummaryUpdate
+  summary: OwnersSummary
   owner?: Owner
   /** Why nobody may wait here any more: the session was deleted, or the store closed. */
   gone?: PawlError
@@ -69,10 +74,8 @@ export function memoryStore(): LogStore {
   return {
     async acquire(id, { create, steal = false } = {}) {
       const session = findOrCreate(id, create)
-      if (session.owner !== undefined && !steal) {
-        throw new SessionBusy(id, `an agent of this process (epoch ${session.owner.epoch})`)
-      }
       const loser = session.owner
+      if (loser !== undefined && !steal) throw busy(id, loser)
       const owner: Owner = { epoch: ++epochs, lost: new AbortController() }
       session.owner = owner
       if (loser !== undefined) lose(session, loser, new Fenced(loser.epoch))
@@ -121,7 +124,7 @@ export function memoryStore(): LogStore {
     },
     async delete(id) {
       const session = find(id)
-      if (session.owner !== undefined) throw new SessionBusy(id, `epoch ${session.owner.epoch} in this process`)
+      if (session.owner !== undefined) throw busy(id, session.owner)
       sessions.delete(id)
       leave(session, new SessionNotFound(id))
     },
@@ -137,13 +140,16 @@ export function memoryStore(): LogStore {
   }
 }
 
+const busy = (id: string, owner: Owner): SessionBusy =>
+  new SessionBusy(id, `an agent of this process (epoch ${owner.epoch})`)
+
 const newSession = (id: string, header: SessionHeader): StoredSession => ({
   id,
   header: frozen(header),
   log: [],
   letters: [],
   letterOf: new Map(),
-  summary: {},
+  summary: AT_REST,
   grown: bell(),
   mail: bell(),
 })
@@ -185,7 +191,7 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
     if (event.seq !== head + i) throw new SeqConflict(event.seq, head + i)
   })
   const takes = options.takes?.map(frozen) ?? []
-  const summary = options.summary && replaceSummary(session.summary, frozen(options.summary))
+  const summary = options.summary && replaceSummary(session.summary, options.summary)
 
   for (const event of batch) log.push(event)
   for (const { id, outcome } of takes) {
@@ -198,10 +204,10 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
 }
 
 /** What a summary must have stays when an update does not name it; what it may have goes. */
-const replaceSummary = ({ turns, state, owed }: SummaryUpdate, update: SummaryUpdate): SummaryUpdate => ({
-  ...(turns !== undefined && { turns }),
-  ...(state !== undefined && { state }),
-  ...(owed !== undefined && { owed }),
+const replaceSummary = ({ turns, state, owed }: OwnersSummary, update: SummaryUpdate): OwnersSummary => ({
+  turns,
+  state,
+  owed,
   ...update,
 })
 
@@ -210,9 +216,6 @@ const summaryOf = ({ id, header, log, summary, owner }: StoredSession): SessionS
   createdAt: header.createdAt,
   updatedAt: log.at(-1)?.time ?? header.createdAt,
   head: log.length,
-  turns: 0,
-  state: 'idle',
-  owed: false,
   ...summary,
   owned: owner !== undefined,
   ...(header.parentSession !== undefined && { parentSession: header.parentSession }),
@@ -290,7 +293,7 @@ function isFrozenJson(value: unknown, depth: number): boolean {
     case 'boolean':
       return true
     case 'number':
-      return Number.isFinite(value)
+      return Number.isFinite(value) && !Object.is(value, -0)
     case 'object':
       return value === null || (depth < MAX_DEPTH && isFrozenObject(value, depth + 1))
     default:
