@@ -25,7 +25,7 @@ export function approvalQuestion(call: AskedCall, palette: Palette): string {
 export const isYes = (answer: string): boolean => /^\s*y(es)?\s*$/i.test(answer)
 
 /**
- * Asks on `output`, reads a line of `input`. The end of input is a no.
+ * Asks on `output`, reads a line of `input`. Undefined when the input ended without one: nobody said no.
  * @throws the signal's reason when it aborts before an answer
  */
 export async function askApproval(
@@ -36,12 +36,14 @@ export async function askApproval(
     readonly output: NodeJS.WritableStream
     readonly signal: AbortSignal
   },
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   const { input, output, signal } = streams
-  const lines = createInterface({ input, output })
+  // Not as a terminal: the kernel edits the line, and Ctrl-C stays a signal to the process.
+  const lines = createInterface({ input, output, terminal: false })
   try {
-    const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')))
-    return isYes(await Promise.race([lines.question(approvalQuestion(call, palette), { signal }), ended]))
+    const ended = new Promise<undefined>((resolve) => lines.once('close', () => resolve(undefined)))
+    const answer = await Promise.race([lines.question(approvalQuestion(call, palette), { signal }), ended])
+    return answer === undefined ? undefined : isYes(answer)
   } finally {
     lines.close()
   }

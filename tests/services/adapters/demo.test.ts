@@ -136,10 +136,21 @@ describe('a question about the files', () => {
     expect(answer).toContain('The folder has no files I can see.')
   })
 
-  test('quotes numbered lines by the numbers the tool gave', async () => {
-    const numbered: World = (name, args) =>
-      name === 'read_file' ? { text: '   41\tfirst\n   42\tthe door' } : over(FILES)(name, args)
-    expect((await converse([asked('door?')], numbered)).answer).toContain('src/door.ts:42  the door')
+  test('searches for either case of a first letter where the tool takes expressions', async () => {
+    const { steps } = await converse([asked('door?')], over(FILES), [schema('search_text', 'query', 'regex')])
+    expect(steps).toEqual([['search_text [Dd]oor true']])
+  })
+
+  test('quotes no remark a tool makes about its answer, and lists none as a file', async () => {
+    const remarks: World = (name, args) => {
+      if (name === 'list_files') return { text: 'src/door.ts\n[1 files shown, there are more doors]' }
+      if (name === 'read_file') return { text: 'a door\n[lines 1-1 of 9; the door is cut here]' }
+      return over(FILES)(name, args)
+    }
+    const { answer } = await converse([asked('door?')], remarks)
+    expect(answer).toContain('src/door.ts:1  a door')
+    expect(answer).toContain('in 1 file ')
+    expect(answer).not.toContain('[')
   })
 
   test('goes on with the search when the listing fails', async () => {

@@ -6,7 +6,7 @@ import { type AskedCall, approvalQuestion, askApproval, isYes } from '../../../s
 const plain = pc.createColors(false)
 const call: AskedCall = { callId: 'c1', name: 'run_command', arguments: '{"command":"npm test"}', purpose: 'run' }
 
-async function ask(typed: string | null, signal = new AbortController().signal): Promise<boolean> {
+async function ask(typed: string | null, signal = new AbortController().signal): Promise<boolean | undefined> {
   const input = new PassThrough()
   const answer = askApproval(call, plain, { input, output: new PassThrough(), signal })
   if (typed === null) input.end()
@@ -34,8 +34,8 @@ test('a typed yes allows it, an empty line does not', async () => {
   expect(await ask('\n')).toBe(false)
 })
 
-test('the end of input is a no, not a wait without end', async () => {
-  expect(await ask(null)).toBe(false)
+test('the end of input is no answer: a lost terminal denies nothing', async () => {
+  expect(await ask(null)).toBeUndefined()
 })
 
 test('a question that was answered elsewhere is withdrawn', async () => {

@@ -17,7 +17,7 @@ const NOISE = /(^|\/)(node_modules|dist|build|coverage|vendor|\.git)\/|lock(\.js
 /** The paths in the answers of list_files, folders (ending in `/`) left out. */
 export function listedFiles(answers: readonly Answered[]): readonly string[] {
   const lines = succeeded(answers).flatMap((answer) => answer.text.split('\n'))
-  return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.endsWith('/') && !/^[([]/.test(line))
+  return lines.filter((line) => line !== '' && !line.endsWith('/') && !isRemark(line))
 }
 
 /** The hits in the answers of search_text: `path:line: text`, one a line. */
@@ -30,15 +30,14 @@ function hit(line: string): Line[] {
   return match ? [{ path: match[1] ?? '', line: Number(match[2]), text: match[3] ?? '' }] : []
 }
 
-/** The lines of a read_file answer, numbered as the tool numbered them, else from 1. */
+/** The lines of a read_file answer, the tool's own last word in brackets left out. */
 export function readLines(path: string, text: string): readonly Line[] {
-  return text.split('\n').map((raw, index) => {
-    const numbered = /^\s*(\d+)(?:\t| ?[|:→] ?)(.*)$/.exec(raw)
-    return numbered
-      ? { path, line: Number(numbered[1]), text: numbered[2] ?? '' }
-      : { path, line: index + 1, text: raw }
-  })
+  const lines = text.split('\n').map((line, index) => ({ path, line: index + 1, text: line }))
+  return isRemark(lines.at(-1)?.text ?? '') ? lines.slice(0, -1) : lines
 }
+
+/** What a tool says about its answer stands in brackets, on a line of its own. */
+const isRemark = (line: string): boolean => /^\[.* .*\]$/.test(line)
 
 const succeeded = (answers: readonly Answered[]) => answers.filter((answer) => !answer.isError)
 

@@ -11,7 +11,7 @@ import { salientWords } from './words.ts'
 
 export interface PlannedCall {
   readonly name: string
-  readonly args: Readonly<Record<string, string>>
+  readonly args: Readonly<Record<string, string | boolean>>
 }
 
 /** `why` is what the model says while it thinks. */
@@ -93,8 +93,16 @@ function search(words: readonly string[], done: readonly Answered[], tools: read
   const tool = tools.find(({ name }) => name === 'search_text')
   if (!tool || done.some(({ name }) => name !== 'list_files') || isEmptyFolder(done)) return undefined
   const key = argument(tool, 'query', 'pattern', 'text')
-  const calls = words.map((word) => ({ name: tool.name, args: { [key]: word } }))
+  const calls = words.map((word) => ({ name: tool.name, args: searchFor(word, key, tool) }))
   return { kind: 'call', why: `Search for ${words.join(', ')}.`, calls }
+}
+
+/** Either case of the first letter, where the tool takes expressions: a word may begin a sentence. */
+function searchFor(word: string, key: string, tool: ToolSchema): PlannedCall['args'] {
+  const [first = '', ...rest] = [...word]
+  const upper = first.toUpperCase()
+  if (upper === first || !propertiesOf(tool).includes('regex')) return { [key]: word }
+  return { [key]: `[${upper}${first}]${rest.join('').replaceAll('.', '\\.')}`, regex: true }
 }
 
 function read(
@@ -126,7 +134,11 @@ const only = (done: readonly Answered[], name: string): readonly Answered[] => d
 
 /** The tool's own name for an argument: the first of `names` its schema has. */
 function argument(tool: ToolSchema, ...names: readonly [string, ...string[]]): string {
-  const properties = tool.parameters.properties
-  const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : []
+  const known = propertiesOf(tool)
   return names.find((name) => known.includes(name)) ?? names[0]
+}
+
+function propertiesOf(tool: ToolSchema): readonly string[] {
+  const properties = tool.parameters.properties
+  return typeof properties === 'object' && properties !== null ? Object.keys(properties) : []
 }
