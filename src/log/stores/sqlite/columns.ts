@@ -1,0 +1,33 @@
+/** Columns of a row, decoded: a column of another type than the schema gives it means the file is damaged. */
+import { type Row, storeFailure } from './driver.ts'
+
+/** Reads the columns of one row. Each method throws StoreFailure 'damaged' on a value of the wrong type. */
+export interface Columns {
+  number(name: string): number
+  text(name: string): string
+  maybeNumber(name: string): number | undefined
+  maybeText(name: string): string | undefined
+}
+
+/** The columns of `row`, which came from the database at `path`. */
+export function columns(path: string, row: Row): Columns {
+  const wrong = (name: string) => storeFailure('damaged', path, `column ${name} holds ${typeof row[name]}`)
+  const number = (name: string): number => {
+    const value = row[name]
+    if (typeof value === 'bigint') return Number(value)
+    if (typeof value === 'number') return value
+    throw wrong(name)
+  }
+  const text = (name: string): string => {
+    const value = row[name]
+    if (typeof value === 'string') return value
+    throw wrong(name)
+  }
+  const absent = (name: string): boolean => row[name] === null || row[name] === undefined
+  return {
+    number,
+    text,
+    maybeNumber: (name) => (absent(name) ? undefined : number(name)),
+    maybeText: (name) => (absent(name) ? undefined : text(name)),
+  }
+}

@@ -1,0 +1,133 @@
+/** One session owned by this store: its appends, its mailbox, and the moment it is lost. */
+import { Fenced, type PawlError, SeqConflict, StoreFailure } from '../../errors.ts'
+import type { SessionEvent } from '../../events.ts'
+import type { AppendOptions, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
+import type { Lease, Leases } from './leases.ts'
+import { type AppendRequest, encodeEvents, type Reply, type Request } from './protocol.ts'
+import type { Pulse } from './pulse.ts'
+import type { Reader } from './reader.ts'
+import { isAppended } from './transactions.ts'
+
+/** What an ownership needs of its store. */
+export interface OwnershipPorts {
+  ask(request: Request): Promise<Reply>
+  /** A query, tried again while the file is locked. */
+  look<T>(query: (reader: Reader) => T): Promise<T | undefined>
+  readonly leases: Leases
+  /** Wakes those who wait for a session's log or for outcomes. */
+  readonly logs: Pulse
+  /** Wakes those who wait for a session's commands. */
+  readonly posts: Pulse
+}
+
+/** The ownership that `acquired` tells of; from here on it is in the leases. */
+export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: OwnershipPorts): Ownership {
+  const { session, epoch } = acquired
+  const header: SessionHeader = JSON.parse(acquired.header)
+  const lost = new AbortController()
+  const ended = new AbortController()
+  let released: Promise<void> | undefined
+  const lease: Lease = {
+    session,
+    epoch,
+    owner: acquired.owner,
+    lose(reason) {
+      lost.abort(reason)
+      ended.abort()
+    },
+  }
+  ports.leases.add(lease)
+
+  const lose = (reason: PawlError): PawlError => {
+    ports.leases.remove(lease)
+    lease.lose(reason)
+    return reason
+  }
+
+  async function append(events: readonly SessionEvent[], options: AppendOptions): Promise<void> {
+    refuseEnded()
+    const request = appendRequest({ session, epoch }, events, options)
+    const reply = await ports.ask(request)
+    switch (reply.kind) {
+      case 'fenced':
+        throw released === undefined ? lose(new Fenced(epoch)) : releasedError()
+      case 'conflict':
+        throw new SeqConflict(options.expectedSeq, reply.actual)
+      case 'failed': {
+        const { reason, message } = reply
+        const inDoubt = reply.doubtful === true
+        if (inDoubt && (await ports.look(({ connection }) => isAppended(connection, request)).catch(() => false))) break
+        throw new StoreFailure(reason, message)
+      }
+    }
+    ports.logs.wake(session)
+  }
+
+  function refuseEnded(): void {
+    if (lost.signal.aborted) {
+      const reason: unknown = lost.signal.reason
+      throw reason instanceof Fenced ? reason : new Fenced(epoch, reason instanceof Error ? reason.message : undefined)
+    }
+    if (released !== undefined) throw releasedError()
+  }
+
+  const releasedError = (): Fenced => new Fenced(epoch, `Epoch ${epoch} was released: acquire the session again`)
+
+  async function* commands(signal: AbortSignal): AsyncGenerator<PostedCommand> {
+    const until = AbortSignal.any([signal, ended.signal])
+    let after = 0
+    while (!until.aborted) {
+      const posted = (await ports.look((reader) => reader.posted(session, after))) ?? []
+      for (const { n, command } of posted) {
+        if (until.aborted) return
+        after = n
+        yield command
+      }
+      if (posted.length === 0) await ports.posts.wait(session, { signal: until, keepAlive: false })
+    }
+  }
+
+  async function release(): Promise<void> {
+    ports.leases.remove(lease)
+    ended.abort()
+    if (lost.signal.aborted) return
+    const reply = await ports.ask({ kind: 'release', session, epoch })
+    if (reply.kind === 'failed') throw new StoreFailure(reply.reason, reply.message)
+    // Lists show it as free.
+    ports.logs.wake(session)
+  }
+
+  return {
+    header,
+    epoch,
+    head: acquired.head,
+    lost: lost.signal,
+    append,
+    commands,
+    release() {
+      released ??= release()
+      return released
+    },
+  }
+}
+
+function appendRequest(
+  { session, epoch }: { session: number; epoch: number },
+  events: readonly SessionEvent[],
+  { expectedSeq, takes, summary }: AppendOptions,
+): AppendRequest {
+  events.forEach(({ seq }, i) => {
+    if (seq !== expectedSeq + i) throw new SeqConflict(seq, expectedSeq + i)
+  })
+  const time = events.at(-1)?.time
+  return {
+    kind: 'append',
+    session,
+    epoch,
+    expectedSeq,
+    batch: encodeEvents(events),
+    takes: (takes ?? []).map(({ id, outcome }) => ({ id, outcome: JSON.stringify(outcome) })),
+    ...(time === undefined ? {} : { time }),
+    ...(summary === undefined ? {} : { summary }),
+  }
+}

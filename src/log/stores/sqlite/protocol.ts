@@ -1,0 +1,142 @@
+/**
+ * What the main thread and the writer say to each other, and how events lie in the log: a row holds a run of events as
+ * a JSON array in UTF-8, a batch travels as one buffer with its rows end to end.
+ */
+import { NotJson, type StoreFailureReason } from '../../errors.ts'
+import type { SessionEvent } from '../../events.ts'
+import type { SummaryUpdate } from '../../store.ts'
+
+/** `log.encoding`: a JSON array of events. */
+export const JSON_ARRAY = 1
+
+/** A row is closed once it is this large; an event larger than this is a row alone. */
+const ROW_BYTES = 64 * 1024
+
+/** Where a row lies in its batch. */
+export interface BatchRow {
+  readonly first: number
+  readonly last: number
+  readonly bytes: number
+}
+
+/** Events on their way into the log. */
+export interface Batch {
+  readonly rows: readonly BatchRow[]
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+export type Request =
+  | {
+      readonly kind: 'acquire'
+      readonly name: string
+      readonly header?: string
+      readonly createdAt: number
+      readonly steal: boolean
+    }
+  | AppendRequest
+  | { readonly kind: 'release'; readonly session: number; readonly epoch: number }
+  | { readonly kind: 'post'; readonly name: string; readonly id: string; readonly command: string }
+  | { readonly kind: 'delete'; readonly name: string }
+
+export interface AppendRequest {
+  readonly kind: 'append'
+  readonly session: number
+  readonly epoch: number
+  readonly expectedSeq: number
+  readonly batch: Batch
+  readonly takes: readonly { readonly id: string; readonly outcome: string }[]
+  /** Of the last event, epoch ms. */
+  readonly time?: number
+  readonly summary?: SummaryUpdate
+}
+
+export type Reply =
+  | {
+      readonly kind: 'acquired'
+      readonly session: number
+      readonly epoch: number
+      readonly head: number
+      readonly header: string
+      readonly owner: string
+    }
+  | { readonly kind: 'posted'; readonly session: number }
+  | { readonly kind: 'done' }
+  | { readonly kind: 'busy'; readonly owner: string }
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'fenced' }
+  | { readonly kind: 'conflict'; readonly actual: number }
+  | FailedReply
+
+/** `doubtful`: nobody could look whether it was committed before the failure. */
+export interface FailedReply {
+  readonly kind: 'failed'
+  readonly reason: StoreFailureReason
+  readonly message: string
+  readonly doubtful?: true
+}
+
+/** To the writer; `close` is the last thing it is told. */
+export type ToWriter = { readonly n: number; readonly request: Request } | { readonly close: true }
+
+/** From the writer: the replies of one group. */
+export type FromWriter = readonly { readonly n: number; readonly reply: Reply }[]
+
+/** What the writer is started with. `done` counts the requests it has answered. */
+export interface WriterData {
+  readonly path: string
+  readonly busyTimeoutMs: number
+  readonly pragmas: readonly string[]
+  readonly done: Int32Array<SharedArrayBuffer>
+}
+
+const NOTHING: Batch = { rows: [], body: new Uint8Array(0) }
+
+/** Encodes `events`, whose seqs run on from `events[0].seq`, into rows of bounded size. @throws NotJson */
+export function encodeEvents(events: readonly SessionEvent[]): Batch {
+  if (events.length === 0) return NOTHING
+  const texts = rowTexts(events)
+  const body = Buffer.allocUnsafeSlow(texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0))
+  let offset = 0
+  const rows = texts.map(({ first, last, text }): BatchRow => {
+    const bytes = body.write(text, offset)
+    offset += bytes
+    return { first, last, bytes }
+  })
+  return { rows, body: new Uint8Array(body.buffer, body.byteOffset, body.byteLength) }
+}
+
+function rowTexts(events: readonly SessionEvent[]): { first: number; last: number; text: string }[] {
+  const texts: { first: number; last: number; text: string }[] = []
+  let open: { first: number; last: number; text: string } | undefined
+  for (const event of events) {
+    const json = jsonOf(event)
+    if (open !== undefined && open.text.length + json.length < ROW_BYTES) {
+      open.text += `,${json}`
+      open.last = event.seq
+    } else {
+      open = { first: event.seq, last: event.seq, text: `[${json}` }
+      texts.push(open)
+    }
+  }
+  for (const row of texts) row.text += ']'
+  return texts
+}
+
+/** Events were guarded when they were recorded; this is for callers that record none. */
+function jsonOf(event: SessionEvent): string {
+  try {
+    return JSON.stringify(event)
+  } catch (cause) {
+    throw new NotJson(`event ${event.seq}`, cause instanceof Error ? cause.message : String(cause))
+  }
+}
+
+/** The bytes of each row of `batch`. */
+export function rowBodies(batch: Batch): readonly Uint8Array[] {
+  let offset = 0
+  return batch.rows.map(({ bytes }) => {
+    const body = batch.body.subarray(offset, offset + bytes)
+    offset += bytes
+    return body
+  })
+}

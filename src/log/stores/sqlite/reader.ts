@@ -1,0 +1,184 @@
+/**
+ * The main thread's reading connection. It never writes and never holds a transaction open: a log is read in pages of
+ * bounded bytes, each its own query, so a slow reader stops nobody from writing or from shortening the write-ahead log.
+ */
+import type { SessionEvent } from '../../events.ts'
+import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
+import { type Columns, columns } from './columns.ts'
+import { type Connection, storeFailure } from './driver.ts'
+import { JSON_ARRAY } from './protocol.ts'
+
+/** A page of the log is closed at whichever comes first. */
+const PAGE = { rows: 512, bytes: 256 * 1024 }
+
+/** What a session is at the time of looking. */
+export interface Found {
+  readonly session: number
+  readonly head: number
+  readonly epoch: number
+  readonly header: SessionHeader
+}
+
+/** A line of the list, with what is needed to find out whether its owner lives and to ask for the next page. */
+export interface Listed {
+  readonly session: number
+  readonly epoch: number
+  readonly owner: string | undefined
+  readonly summary: Omit<SessionSummary, 'owned'>
+}
+
+export interface ListFilter {
+  readonly owed?: boolean
+  readonly dueBefore?: number
+}
+
+export interface Posted {
+  /** Its place in the mailbox. */
+  readonly n: number
+  readonly command: PostedCommand
+}
+
+/** Synchronous queries. Each throws StoreFailure. */
+export interface Reader {
+  find(name: string): Found | undefined
+  head(session: number): number | undefined
+  /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
+  page(session: number, from: number, to: number): readonly SessionEvent[]
+  list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
+  /** Commands without an outcome, after place `n`. */
+  posted(session: number, n: number): readonly Posted[]
+  outcome(session: number, id: string): CommandOutcome | undefined
+  /** Changes when anyone else has committed. */
+  version(): number
+  /** Changes when anyone has posted. */
+  lastPosted(): number
+  /** The last epoch given out. */
+  lastEpoch(): number
+  ownedBy(session: number): { readonly epoch: number; readonly owner: string | undefined } | undefined
+  readonly connection: Connection
+}
+
+/** A reader over `connection`, whose schema was checked. */
+export function createReader(connection: Connection): Reader {
+  const { path } = connection
+  const one = (sql: string, ...values: (string | number)[]): Columns | undefined => {
+    const row = connection.statement(sql).get(...values)
+    return row && columns(path, row)
+  }
+  const many = (sql: string, ...values: (string | number)[]): readonly Columns[] =>
+    connection
+      .statement(sql)
+      .all(...values)
+      .map((row) => columns(path, row))
+  const json = (text: string, what: string): unknown => {
+    try {
+      return JSON.parse(text)
+    } catch (cause) {
+      throw storeFailure('damaged', path, `${what} is not JSON`, cause)
+    }
+  }
+
+  return {
+    connection,
+    find(name) {
+      const row = one('SELECT id, head, epoch, header FROM sessions WHERE name = ?', name)
+      if (row === undefined) return undefined
+      const header = json(row.text('header'), `the header of ${name}`) as SessionHeader
+      return { session: row.number('id'), head: row.number('head'), epoch: row.number('epoch'), header }
+    },
+    head: (session) => one('SELECT head FROM sessions WHERE id = ?', session)?.number('head'),
+    page(session, from, to) {
+      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
+      if (end === undefined) return []
+      const rows = many(BODIES, session, session, from, end)
+      return rows.flatMap((row) => decodeRow(path, row, json)).filter(({ seq }) => seq >= from && seq < to)
+    },
+    list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
+    posted: (session, n) =>
+      many(
+        'SELECT n, command FROM mailbox WHERE session = ? AND n > ? AND outcome IS NULL ORDER BY n LIMIT 64',
+        session,
+        n,
+      ).map((row) => ({ n: row.number('n'), command: json(row.text('command'), 'a posted command') as PostedCommand })),
+    outcome(session, id) {
+      const text = one('SELECT outcome FROM mailbox WHERE session = ? AND id = ?', session, id)?.maybeText('outcome')
+      return text === undefined ? undefined : (json(text, `the outcome of ${id}`) as CommandOutcome)
+    },
+    version: () => one('PRAGMA data_version')?.number('data_version') ?? 0,
+    lastPosted: () => one('SELECT max(n) AS n FROM mailbox')?.maybeNumber('n') ?? 0,
+    lastEpoch: () => one("SELECT value FROM meta WHERE key = 'epoch'")?.number('value') ?? 0,
+    ownedBy(session) {
+      const row = one('SELECT epoch, owner FROM sessions WHERE id = ?', session)
+      return row && { epoch: row.number('epoch'), owner: row.maybeText('owner') }
+    },
+  }
+}
+
+/** From the row that holds `from`, which need not be its first seq. */
+const FROM_ROW = `session = ? AND first_seq >= coalesce(
+  (SELECT max(first_seq) FROM log WHERE session = ? AND first_seq <= ?), 0)`
+/** `length` of a blob is in the row's head: the body itself is not read. */
+const LENGTHS = `SELECT last_seq, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
+const BODIES = `SELECT first_seq, last_seq, encoding, CAST(body AS TEXT) AS body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
+
+function pageEnd(rows: readonly Columns[]): number | undefined {
+  let bytes = 0
+  let end: number | undefined
+  for (const row of rows) {
+    bytes += row.number('bytes')
+    if (end !== undefined && bytes > PAGE.bytes) break
+    end = row.number('last_seq')
+  }
+  return end
+}
+
+function decodeRow(path: string, row: Columns, json: (text: string, what: string) => unknown): SessionEvent[] {
+  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
+  const encoding = row.number('encoding')
+  if (encoding !== JSON_ARRAY)
+    throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
+  const events = json(row.text('body'), `the row of events ${first} to ${last}`)
+  if (!Array.isArray(events) || events.length !== last - first + 1 || events[0]?.seq !== first) {
+    throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
+  }
+  return events
+}
+
+function listSql({ owed, dueBefore }: ListFilter): string {
+  const wanted = [owed === true ? 'owed = 1' : '', dueBefore === undefined ? '' : 'wake_at < ?'].filter(Boolean)
+  return `SELECT id, name, created_at, updated_at, head, epoch, owner, turns, state, waiting_for, wake_at, owed, last_reason,
+      json_extract(header, '$.parentSession') AS parent
+    FROM sessions WHERE (created_at, id) > (?, ?) ${wanted.length > 0 ? `AND (${wanted.join(' OR ')})` : ''}
+    ORDER BY created_at, id LIMIT 200`
+}
+
+function listValues({ dueBefore }: ListFilter, after: Listed | undefined): number[] {
+  const place = after === undefined ? [-Number.MAX_VALUE, 0] : [after.summary.createdAt, after.session]
+  return dueBefore === undefined ? place : [...place, dueBefore]
+}
+
+function listed(row: Columns): Listed {
+  const waitingFor = row.maybeText('waiting_for')
+  const wakeAt = row.maybeNumber('wake_at')
+  const lastReason = row.maybeText('last_reason')
+  const parentSession = row.maybeText('parent')
+  const state = row.text('state')
+  return {
+    session: row.number('id'),
+    epoch: row.number('epoch'),
+    owner: row.maybeText('owner'),
+    summary: {
+      id: row.text('name'),
+      createdAt: row.number('created_at'),
+      updatedAt: row.number('updated_at'),
+      head: row.number('head'),
+      turns: row.number('turns'),
+      state: state === 'running' || state === 'waiting' ? state : 'idle',
+      owed: row.number('owed') === 1,
+      ...(waitingFor === 'approval' || waitingFor === 'retry' ? { waitingFor } : {}),
+      ...(wakeAt === undefined ? {} : { wakeAt }),
+      ...(lastReason === undefined ? {} : { lastReason }),
+      ...(parentSession === undefined ? {} : { parentSession }),
+    },
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * The SQLite store, put together: reading on this thread, everything that writes through the writer. It is lazy: the
+ * file is looked for at the first call, and made only by an acquire that may create a session.
+ */
+import { resolve } from 'node:path'
+import { Fenced, SessionBusy, SessionNotFound, StoreFailure } from '../../errors.ts'
+import type { SessionEvent } from '../../events.ts'
+import type { CommandOutcome, LogStore, Ownership, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
+import { backUp } from './backup.ts'
+import { storeFailure } from './driver.ts'
+import { createLeases } from './leases.ts'
+import { ownerLives } from './owners.ts'
+import { createOwnership, type OwnershipPorts } from './ownership.ts'
+import { patiently } from './patience.ts'
+import { findPlace, makePlace, type Statfs } from './place.ts'
+import type { Reply, Request } from './protocol.ts'
+import { createPulse } from './pulse.ts'
+import { createReader, type Found, type Listed, type ListFilter, type Reader } from './reader.ts'
+import { openReading } from './schema.ts'
+import { startWriter, type Writer } from './writer-client.ts'
+
+export interface StoreSettings {
+  /** How long a locked file is waited for. */
+  readonly busyTimeoutMs: number
+  /** Tells what file system a folder is on; tests put another here. */
+  readonly statfs?: Statfs
+  /** Further pragmas of the writing connection, `max_page_count = 20` for a disk that is soon full. */
+  readonly pragmas?: readonly string[]
+}
+
+/** What `sqliteStore` returns, with what tests may change about it. */
+export function createStore(at: string, settings: StoreSettings): LogStore & { backup(to: string): Promise<void> } {
+  const asked = resolve(at)
+  const { busyTimeoutMs, statfs, pragmas = [] } = settings
+  let path: string | undefined
+  let reader: Reader | undefined
+  let writer: Writer | undefined
+  let closed: Promise<void> | undefined
+
+  const openReader = (): Reader | undefined => {
+    refuseClosed()
+    if (reader !== undefined) return reader
+    path ??= findPlace(asked, statfs)
+    const connection = path === undefined ? undefined : openReading(path)
+    reader = connection && createReader(connection)
+    return reader
+  }
+  const look = <T>(query: (reader: Reader) => T): Promise<T | undefined> =>
+    patiently(() => {
+      const open = openReader()
+      return open && query(open)
+    }, busyTimeoutMs)
+
+  const logs = createPulse(() => reader?.version() ?? 0)
+  const posts = createPulse(() => reader?.lastPosted() ?? 0)
+  const leases = createLeases(() => reader)
+  const ports: OwnershipPorts = { ask, look, leases, logs, posts }
+
+  function refuseClosed(): void {
+    if (closed !== undefined) throw storeFailure('io', asked, 'this store was closed')
+  }
+
+  /** Undefined while there is no file and none is to be made. */
+  function openWriter(make: boolean): Writer | undefined {
+    refuseClosed()
+    path ??= make ? makePlace(asked, statfs) : findPlace(asked, statfs)
+    if (path === undefined) return undefined
+    writer ??= startWriter({ path, busyTimeoutMs, pragmas }, (failure) => {
+      writer = undefined
+      leases.loseAll(() => failure)
+    })
+    return writer
+  }
+
+  async function ask(request: Request): Promise<Reply> {
+    const open = openWriter(request.kind === 'acquire' && request.header !== undefined)
+    return open === undefined ? { kind: 'not-found' } : open.ask(request)
+  }
+
+  async function acquire(
+    sessionId: string,
+    options: { create?: SessionHeader; steal?: boolean } = {},
+  ): Promise<Ownership> {
+    const { create, steal = false } = options
+    const header = create && { header: JSON.stringify(create) }
+    const reply = await ask({ kind: 'acquire', name: sessionId, createdAt: create?.createdAt ?? 0, steal, ...header })
+    refuseClosed()
+    if (reply.kind !== 'acquired') throw refusal(sessionId, reply)
+    return createOwnership(reply, ports)
+  }
+
+  async function found(sessionId: string): Promise<Found> {
+    const session = await look((open) => open.find(sessionId))
+    if (session === undefined) throw new SessionNotFound(sessionId)
+    return session
+  }
+
+  async function* read(
+    sessionId: string,
+    { from = 0, types }: { from?: number; types?: readonly string[] } = {},
+  ): AsyncGenerator<SessionEvent> {
+    const wanted = types && new Set<string>(types)
+    const { session, head } = await found(sessionId)
+    for await (const event of pages(sessionId, session, { from, to: head })) {
+      if (wanted === undefined || wanted.has(event.type)) yield event
+    }
+  }
+
+  async function* pages(
+    sessionId: string,
+    session: number,
+    { from, to }: { from: number; to: number },
+  ): AsyncGenerator<SessionEvent> {
+    for (let next = from; next < to; ) {
+      const page = (await look((open) => open.page(session, next, to))) ?? []
+      if (page[0]?.seq !== next) throw await whyMissing(sessionId, session, next)
+      yield* page
+      next += page.length
+      // A long log is read among other work, not instead of it.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  async function whyMissing(sessionId: string, session: number, seq: number): Promise<Error> {
+    const head = await look((open) => open.head(session))
+    if (head === undefined) return new SessionNotFound(sessionId)
+    return storeFailure('damaged', asked, `session "${sessionId}" has no event ${seq}, though its head is ${head}`)
+  }
+
+  async function* subscribe(
+    sessionId: string,
+    { from, signal }: { from: number; signal: AbortSignal },
+  ): AsyncGenerator<SessionEvent> {
+    const { session } = await found(sessionId)
+    for (let next = from; !signal.aborted; ) {
+      const head = await look((open) => open.head(session))
+      if (head === undefined) throw new SessionNotFound(sessionId)
+      for await (const event of pages(sessionId, session, { from: next, to: head })) {
+        if (signal.aborted) return
+        next = event.seq + 1
+        yield event
+      }
+      if (next >= head && !signal.aborted) await logs.wait(session, { signal, keepAlive: true })
+    }
+  }
+
+  async function post(sessionId: string, command: PostedCommand): Promise<void> {
+    const reply = await ask({ kind: 'post', name: sessionId, id: command.id, command: JSON.stringify(command) })
+    if (reply.kind !== 'posted') throw refusal(sessionId, reply)
+    posts.wake(reply.session)
+  }
+
+  async function outcome(sessionId: string, id: string, signal: AbortSignal): Promise<CommandOutcome> {
+    const { session } = await found(sessionId)
+    for (;;) {
+      signal.throwIfAborted()
+      const outcome = await look((open) => open.outcome(session, id))
+      if (outcome !== undefined) return outcome
+      if ((await look((open) => open.head(session))) === undefined) throw new SessionNotFound(sessionId)
+      await logs.wait(session, { signal, keepAlive: true })
+    }
+  }
+
+  async function* list(filter: ListFilter = {}): AsyncGenerator<SessionSummary> {
+    const living = new Map<string, boolean>()
+    let last: Listed | undefined
+    for (;;) {
+      const page: readonly Listed[] = (await look((open) => open.list(filter, last))) ?? []
+      for (const listed of page) yield { ...listed.summary, owned: isOwned(listed, living) }
+      last = page.at(-1)
+      if (last === undefined) return
+    }
+  }
+
+  function isOwned({ session, epoch, owner }: Listed, living: Map<string, boolean>): boolean {
+    if (owner === undefined) return false
+    if (leases.owns(session, epoch)) return true
+    const lives = living.get(owner) ?? ownerLives(path ?? asked, owner)
+    living.set(owner, lives)
+    return lives
+  }
+
+  async function remove(sessionId: string): Promise<void> {
+    const reply = await ask({ kind: 'delete', name: sessionId })
+    if (reply.kind !== 'done') throw refusal(sessionId, reply)
+    logs.wake()
+  }
+
+  async function close(): Promise<void> {
+    leases.loseAll(({ epoch }) => new Fenced(epoch, `Epoch ${epoch} ended: the store at ${asked} was closed`))
+    logs.wake()
+    posts.wake()
+    // The writer's connection is closed last, and folds the write-ahead log back into the file.
+    reader?.connection.close()
+    reader = undefined
+    await writer?.close()
+  }
+
+  return {
+    acquire,
+    read,
+    subscribe,
+    post,
+    outcome,
+    list,
+    header: (sessionId) => look((open) => open.find(sessionId)?.header),
+    delete: remove,
+    async backup(to) {
+      refuseClosed()
+      path ??= findPlace(asked, statfs)
+      if (path === undefined) throw storeFailure('io', asked, 'there is no file yet')
+      await backUp(path, resolve(to))
+    },
+    [Symbol.asyncDispose]() {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+function refusal(sessionId: string, reply: Reply): Error {
+  switch (reply.kind) {
+    case 'busy':
+      return new SessionBusy(sessionId, reply.owner)
+    case 'failed':
+      return new StoreFailure(reply.reason, reply.message)
+    default:
+      return new SessionNotFound(sessionId)
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The main thread's end of the writer. The worker keeps the process alive only while a request is unanswered, and a
+ * process that exits with requests on their way waits for them, bounded.
+ */
+import { Worker } from 'node:worker_threads'
+import type { StoreFailure } from '../../errors.ts'
+import { storeFailure } from './driver.ts'
+import type { FromWriter, Reply, Request, ToWriter, WriterData } from './protocol.ts'
+import { workerEntry } from './worker-entry.ts'
+
+/** How long an exiting process waits for its writers. */
+const EXIT_DRAIN_MS = 2_000
+
+export interface Writer {
+  /** Resolves with the writer's reply; never rejects. */
+  ask(request: Request): Promise<Reply>
+  /** Resolves when what was asked is answered and the file is closed. */
+  close(): Promise<void>
+}
+
+interface Draining {
+  drain(deadline: number): void
+}
+
+const live = new Set<Draining>()
+let exitIsWatched = false
+
+/** Starts the worker. `onDeath` is told once if it ends without having been closed. */
+export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: StoreFailure) => void): Writer {
+  const done = new Int32Array(new SharedArrayBuffer(4))
+  const worker = new Worker(workerEntry('writer'), { workerData: { ...data, done } satisfies WriterData })
+  const pending = new Map<number, (reply: Reply) => void>()
+  let asked = 0
+  let death: StoreFailure | undefined
+  let cause: unknown
+  let closed: Promise<void> | undefined
+  const draining: Draining = { drain: (deadline) => drainUntil(done, asked, deadline) }
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+
+  worker.unref()
+  watchExit()
+  live.add(draining)
+
+  worker.on('message', (replies: FromWriter) => {
+    for (const { n, reply } of replies) settle(n, reply)
+  })
+  worker.on('error', (error) => {
+    cause = error
+  })
+  worker.on('exit', () => {
+    live.delete(draining)
+    const detail = cause instanceof Error ? cause.message : 'its writer thread ended'
+    death = storeFailure('io', data.path, detail, cause)
+    const { reason, message } = death
+    for (const n of [...pending.keys()]) settle(n, { kind: 'failed', reason, message, doubtful: true })
+    if (closed === undefined) onDeath(death)
+  })
+
+  function settle(n: number, reply: Reply): void {
+    pending.get(n)?.(reply)
+    pending.delete(n)
+    if (pending.size === 0 && closed === undefined) worker.unref()
+  }
+
+  const send = (message: ToWriter): void => worker.postMessage(message)
+
+  return {
+    ask(request) {
+      if (death !== undefined) return Promise.resolve({ kind: 'failed', reason: death.reason, message: death.message })
+      return new Promise((resolve) => {
+        const n = asked++
+        if (pending.size === 0) worker.ref()
+        pending.set(n, resolve)
+        send({ n, request })
+      })
+    },
+    close() {
+      closed ??= (async () => {
+        worker.ref()
+        if (death === undefined) send({ close: true })
+        await ended
+      })()
+      return closed
+    },
+  }
+}
+
+function watchExit(): void {
+  if (exitIsWatched) return
+  exitIsWatched = true
+  process.on('exit', () => {
+    const deadline = performance.now() + EXIT_DRAIN_MS
+    for (const writer of live) writer.drain(deadline)
+  })
+}
+
+/** Sleeps until the worker has answered everything; messages already sent reach it while this thread sleeps. */
+function drainUntil(done: Int32Array<SharedArrayBuffer>, asked: number, deadline: number): void {
+  for (;;) {
+    const answered = Atomics.load(done, 0)
+    const left = deadline - performance.now()
+    // Both count in 32 bits and wrap together.
+    if (answered === (asked | 0) || left <= 0) return
+    Atomics.wait(done, 0, answered, left)
+  }
+}
