@@ -1,0 +1,56 @@
+/** What a session keeps of its log: the folds over every event recorded or loaded so far, never the events themselves. */
+import type { EventMap, SessionEvent } from '../events.ts'
+import { requestContext } from '../projections/request-context.ts'
+import { requestHeader } from '../projections/request-header.ts'
+import { type SummaryState, summary } from '../projections/summary.ts'
+import { createSurface, type Surface } from '../projections/surface.ts'
+import { type UsageState, usage } from '../projections/usage.ts'
+import type { RequestHeader } from '../requests.ts'
+import { type Calls, createCalls } from './calls.ts'
+import { createStandings, type Standings } from './standings.ts'
+
+export interface Folded {
+  readonly nextSeq: number
+  /** Epoch ms of the last event; 0 before the first. */
+  readonly lastTime: number
+  readonly surface: Surface
+  readonly calls: Calls
+  readonly standings: Standings
+  readonly requestHeader: RequestHeader | null
+  readonly requestContext: EventMap['request/context'] | null
+  readonly usage: UsageState
+  readonly summary: SummaryState
+  /** Takes the next event. @throws InvalidEvent for a replacement that cannot be; nothing changed then. */
+  place(event: SessionEvent): void
+}
+
+export function createFolded(): Folded {
+  const surface = createSurface()
+  const calls = createCalls()
+  const standings = createStandings()
+  const state = {
+    nextSeq: 0,
+    lastTime: 0,
+    surface,
+    calls,
+    standings,
+    requestHeader: requestHeader.initial,
+    requestContext: requestContext.initial,
+    usage: usage.initial,
+    summary: summary.initial,
+    place(event: SessionEvent): void {
+      surface.place(event)
+      state.nextSeq = event.seq + 1
+      state.lastTime = event.time
+      // Most events are chunks, and none of these folds looks at one.
+      if (event.type === 'assistant/chunk') return
+      calls.place(event)
+      standings.place(event)
+      state.requestHeader = requestHeader.evolve(state.requestHeader, event)
+      state.requestContext = requestContext.evolve(state.requestContext, event)
+      state.usage = usage.evolve(state.usage, event)
+      state.summary = summary.evolve(state.summary, event)
+    },
+  }
+  return state
+}

@@ -1,0 +1,125 @@
+/**
+ * Reading what is durable: from the store first, then live from acknowledged groups, without gap or duplicate. A slow
+ * reader holds bounded memory: what piles up is dropped, and read again from the store.
+ */
+import { InvalidLog, type PawlError } from '../errors.ts'
+import type { SessionEvent } from '../events.ts'
+import type { LogStore } from '../store.ts'
+
+/** A reader that lags more than this behind, in rough bytes, goes back to the store. */
+const TAP_BYTES = 262_144
+
+export interface Feed {
+  /** A group is durable; `bytes` is its rough size. */
+  publish(events: readonly SessionEvent[], bytes: number): void
+  /** Nothing more will come: live readers end, with the failure if there is one, once they read what is durable. */
+  end(failure?: PawlError): void
+  /** Durable events from `from`; `live`: then each new one until the end. An aborted signal ends it quietly. */
+  read(options: {
+    from: number
+    live: boolean
+    signal: AbortSignal | undefined
+  }): AsyncGenerator<SessionEvent, void, void>
+}
+
+export interface FeedOptions {
+  readonly store: LogStore
+  readonly sessionId: string
+  /** The next seq, durable. No event from there on is shown. */
+  readonly head: () => number
+}
+
+/** What one live reader has not yet seen. */
+interface Tap {
+  groups: (readonly SessionEvent[])[]
+  bytes: number
+  /** It lagged too far behind, and its groups were dropped. */
+  behind: boolean
+  wake: () => void
+}
+
+export function createFeed({ store, sessionId, head }: FeedOptions): Feed {
+  const taps = new Set<Tap>()
+  let ended: { readonly failure: PawlError | undefined } | undefined
+
+  const wakeAll = (): void => {
+    for (const tap of taps) tap.wake()
+  }
+
+  async function* stored(from: number, to: () => number, signal: AbortSignal | undefined) {
+    for await (const event of store.read(sessionId, { from })) {
+      if (signal?.aborted || event.seq >= to()) return
+      yield event
+    }
+  }
+
+  /** New events from `next` on, until the reader lags, the signal aborts or the feed ends. */
+  async function* tapped(next: number, signal: AbortSignal | undefined) {
+    const tap: Tap = { groups: [], bytes: 0, behind: false, wake: () => {} }
+    const wake = (): void => tap.wake()
+    taps.add(tap)
+    signal?.addEventListener('abort', wake)
+    try {
+      while (!tap.behind && !signal?.aborted) {
+        const groups = tap.groups
+        tap.groups = []
+        tap.bytes = 0
+        for (const event of groups.flat()) {
+          if (tap.behind || signal?.aborted) return
+          if (event.seq >= next) yield event
+        }
+        if (tap.groups.length > 0 || tap.behind || signal?.aborted) continue
+        if (ended !== undefined) return
+        await new Promise<void>((resolve) => {
+          tap.wake = resolve
+        })
+      }
+    } finally {
+      taps.delete(tap)
+      signal?.removeEventListener('abort', wake)
+    }
+  }
+
+  async function* live(from: number, signal: AbortSignal | undefined) {
+    let next = from
+    while (!signal?.aborted) {
+      // Between the last look at the head and the tap nothing can run, so nothing is missed.
+      const catchingUp = next < head()
+      const before = next
+      for await (const event of catchingUp ? stored(next, head, signal) : tapped(next, signal)) {
+        next = event.seq + 1
+        yield event
+      }
+      if (catchingUp && next === before && !signal?.aborted) {
+        throw new InvalidLog(next, 'CONTIGUOUS', 'the store does not return an event it acknowledged')
+      }
+      if (ended !== undefined && next >= head() && !signal?.aborted) {
+        if (ended.failure !== undefined) throw ended.failure
+        return
+      }
+    }
+  }
+
+  return {
+    publish(events, bytes) {
+      for (const tap of taps) {
+        if (tap.behind) continue
+        tap.bytes += bytes
+        tap.groups.push(events)
+        if (tap.bytes > TAP_BYTES && tap.groups.length > 1) {
+          tap.behind = true
+          tap.groups = []
+        }
+        tap.wake()
+      }
+    },
+    end(failure) {
+      ended ??= { failure }
+      wakeAll()
+    },
+    read({ from, live: isLive, signal }) {
+      const to = head()
+      return isLive ? live(from, signal) : stored(from, () => to, signal)
+    },
+  }
+}

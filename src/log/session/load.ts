@@ -1,0 +1,40 @@
+/** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
+import { InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
+import type { SessionEvent } from '../events.ts'
+import type { LogStore, Ownership } from '../store.ts'
+import { validateStored } from '../validate.ts'
+import { asPawlError } from './failure.ts'
+import { createFolded, type Folded } from './folded.ts'
+
+/**
+ * The folds over the whole stored log; `onLoaded` is told of each event in order.
+ * @throws InvalidLog with seq and rule, LogTooNew, what the store throws, or why the ownership is lost.
+ */
+export async function load(
+  store: LogStore,
+  { header, head, lost }: Ownership,
+  onLoaded?: (event: SessionEvent) => void,
+): Promise<Folded> {
+  const format: number = header.format
+  if (format !== 1) throw new LogTooNew({ format })
+  const folded = createFolded()
+  for await (const stored of store.read(header.id)) {
+    const event = validateStored(stored, folded.nextSeq, folded.lastTime)
+    placeStored(folded, event)
+    onLoaded?.(event)
+  }
+  if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
+  if (folded.nextSeq !== head) {
+    throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
+  }
+  return folded
+}
+
+function placeStored(folded: Folded, event: SessionEvent): void {
+  try {
+    folded.place(event)
+  } catch (error) {
+    if (error instanceof InvalidEvent) throw new InvalidLog(event.seq, 'SURFACE', error.message)
+    throw error
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * Recording: events are validated all together, then get their place and join the batch in hand. One bad event and
+ * none is recorded, and the next one takes the seq it would have had.
+ */
+import { InvalidEvent } from '../errors.ts'
+import { type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import type { CommandOutcome, SummaryUpdate } from '../store.ts'
+import { placed, type ValidEvent, validateNew } from '../validate.ts'
+import { report } from './failure.ts'
+import type { Folded } from './folded.ts'
+import type { Batch, Take } from './writer.ts'
+
+/** A plug-in's event before it has a place; its data is not trusted. */
+export interface Note {
+  readonly type: string
+  readonly data: unknown
+  readonly ignorable: true
+}
+
+export interface RecorderOptions {
+  readonly folded: Folded
+  readonly now: () => number
+  readonly limits: TurnLimits
+  readonly onSealed: ((events: readonly SessionEvent[]) => void) | undefined
+  readonly summary: (() => SummaryUpdate) | undefined
+  /** Takes each sealed batch, in order. */
+  readonly enqueue: (batch: Batch) => void
+}
+
+export interface Recorder {
+  /** The number of the last batch that holds anything; 0 if none did. */
+  readonly lastBatch: number
+  /** @throws InvalidEvent, NotJson, TooLarge: nothing is recorded then. */
+  record(events: readonly (Recordable | Note)[]): readonly SessionEvent[]
+  take(id: string, outcome: CommandOutcome): void
+  seal(): void
+  /** What is recorded and not yet queued for the store, oldest first. */
+  inHand(): readonly SessionEvent[]
+}
+
+export function createRecorder(options: RecorderOptions): Recorder {
+  const { folded } = options
+  let hand = openBatch(1)
+  let sealing: Batch | undefined
+
+  /** Changes nothing: what it throws leaves the session as it was. */
+  const validated = (events: readonly (Recordable | Note)[]): readonly SessionEvent[] => {
+    const time = Math.max(folded.lastTime, Math.floor(options.now()))
+    const placed: SessionEvent[] = []
+    for (const event of events) {
+      const valid = validateNew(stamped(event, options.limits))
+      const place = { seq: folded.nextSeq + placed.length, time }
+      placed.push(valid.type === 'tool/result' ? placedResult(valid, place, placed) : placedAt(valid, place))
+    }
+    for (const event of placed) checkSurface(event, placed.length)
+    return placed
+  }
+
+  /** A result that names no sources comes from its call, if that was scheduled in the open step or just before. */
+  const placedResult = (valid: ValidEvent, place: Place, before: readonly SessionEvent[]): SessionEvent => {
+    const event = placedAt(valid, place)
+    if (event.type !== 'tool/result' || event.sourceEventSeqs !== undefined) return event
+    const { callId } = event.data.message.source
+    const call = before.findLast((each) => each.type === 'tool/call' && each.data.callId === callId)
+    const source = call?.seq ?? folded.calls.scheduledAt(callId)
+    if (source === undefined) return event
+    return placedAt({ ...valid, marks: { ...valid.marks, sourceEventSeqs: Object.freeze([source]) } }, place)
+  }
+
+  /** A replacement is checked against the surface as it is, so nothing may change that before it is placed. */
+  const checkSurface = (event: SessionEvent, recorded: number): void => {
+    if (typeof event.surfaceOp !== 'object') return
+    if (recorded > 1) throw new InvalidEvent(`${event.type}: what replaces part of the surface is recorded alone`)
+    folded.surface.check(event)
+  }
+
+  const summarize = (batch: Batch): void => {
+    if (options.summary) batch.summary = options.summary()
+  }
+
+  const sealHand = (): void => {
+    const batch = hand
+    hand = openBatch(batch.number + 1)
+    sealing = batch
+    if (batch.takes.length > 0) batch.takes = batch.takes.map((take) => located(take, batch.events[0]))
+    report(options.onSealed, batch.events)
+    report(summarize, batch)
+    sealing = undefined
+    options.enqueue(batch)
+  }
+
+  return {
+    get lastBatch() {
+      return isEmpty(hand) ? hand.number - 1 : hand.number
+    },
+    record(events) {
+      const valid = validated(events)
+      for (const event of valid) {
+        folded.place(event)
+        hand.events.push(event)
+        hand.bytes += ENVELOPE_BYTES + roughBytes(event.data)
+        if (event.type !== 'assistant/chunk') hand.patient = false
+      }
+      return valid
+    },
+    take(id, outcome) {
+      hand.takes = [...hand.takes, { id, outcome }]
+      hand.patient = false
+    },
+    seal() {
+      if (sealing !== undefined) return // What an observer records is sealed below, as the next batch.
+      while (!isEmpty(hand)) sealHand()
+    },
+    inHand: () => [...(sealing?.events ?? []), ...hand.events],
+  }
+}
+
+const NO_TAKES: readonly Take[] = Object.freeze([])
+const openBatch = (number: number): Batch => ({ number, events: [], takes: NO_TAKES, bytes: 0, patient: true })
+const isEmpty = (batch: Batch): boolean => batch.events.length === 0 && batch.takes.length === 0
+
+/** Rough bytes of an envelope around its data. */
+const ENVELOPE_BYTES = 64
+
+/** About how many bytes a JSON value is, without making its text. */
+function roughBytes(value: unknown): number {
+  if (typeof value === 'string') return 2 + value.length
+  if (typeof value !== 'object' || value === null) return 8
+  let bytes = 2
+  if (Array.isArray(value)) for (const item of value) bytes += roughBytes(item)
+  else for (const [key, item] of Object.entries(value)) bytes += 4 + key.length + roughBytes(item)
+  return bytes
+}
+
+/** A command that was taken and names no event happened in the first event of its batch. */
+function located(take: Take, first: SessionEvent | undefined): Take {
+  if (take.outcome.kind !== 'taken' || take.outcome.seq !== undefined || first === undefined) return take
+  return { id: take.id, outcome: { kind: 'taken', seq: first.seq } }
+}
+
+/** The event with what the session adds to it, unless given. */
+function stamped(event: Recordable | Note, limits: TurnLimits): unknown {
+  if (event.type === 'turn/start') return { ...event, data: withLimits(event.data, limits) }
+  return SURFACE.has(event.type) ? { surfaceOp: 'append', ...event } : event
+}
+
+const withLimits = (data: unknown, limits: TurnLimits): unknown =>
+  typeof data === 'object' ? { ...data, limits, ...data } : data
+
+interface Place {
+  readonly seq: number
+  readonly time: number
+}
+
+const placedAt = (valid: ValidEvent, { seq, time }: Place): SessionEvent => placed(valid, seq, time)

@@ -1,0 +1,258 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidEvent, LogTooNew, NotJson } from '../../src/log/errors.ts'
+import type { Recordable, SessionEvent } from '../../src/log/events.ts'
+import { openSession } from '../../src/log/session.ts'
+import { memoryStore } from '../../src/log/stores/memory.ts'
+import {
+  answer,
+  call,
+  chunk,
+  collect,
+  entered,
+  LIMITS,
+  result,
+  setup,
+  stepEnd,
+  stepStart,
+  turnEnd,
+  turnStart,
+  types,
+  user,
+} from './session-setup.ts'
+
+describe('recording', () => {
+  test('gives each event the next seq and a time that never goes back', async () => {
+    const times = [5, 9.7, 3]
+    const { session } = await setup({ now: () => times.shift() ?? 0 })
+    const events = [turnStart(), stepStart(), entered('a')].flatMap((event) => session.record([event]))
+    expect(events.map(({ seq, time }) => [seq, time])).toEqual([
+      [0, 5],
+      [1, 9],
+      [2, 9],
+    ])
+    expect(session.nextSeq).toBe(3)
+    expect(session.head).toBe(0)
+  })
+
+  test('freezes a copy, which later changes of the given object do not reach', async () => {
+    const { session } = await setup()
+    const content = [{ type: 'text', text: 'before' } as const]
+    const [event] = session.record([{ type: 'user/message', data: { ...user('a'), content } }])
+    content.push({ type: 'text', text: 'before' })
+    expect(event?.data).toMatchObject({ content: [{ text: 'before' }] })
+    expect(Object.isFrozen(event)).toBe(true)
+    expect(session.messages()).toHaveLength(1)
+    expect(session.messages()[0]?.content).toHaveLength(1)
+  })
+
+  test('one bad event and none is recorded; the next one takes the seq it would have had', async () => {
+    const { session } = await setup()
+    const bad = { type: 'step/start', data: { turn: 1, step: Number.NaN } } as const
+    expect(() => session.record([turnStart(), entered('a'), bad])).toThrow(NotJson)
+    expect(session.unflushed()).toEqual([])
+    expect(session.messages()).toEqual([])
+    expect(session.hasMessageId('a')).toBe(false)
+    expect(session.append(turnStart()).seq).toBe(0)
+  })
+
+  test('stamps the limits on turn/start and a place on what is said', async () => {
+    const { session } = await setup()
+    const [start, message] = session.record([turnStart(), entered('a')])
+    expect(start?.data).toEqual({ turn: 1, limits: LIMITS })
+    expect(message?.surfaceOp).toBe('append')
+  })
+
+  test('a result comes from its call in the open step, recorded before or along with it', async () => {
+    const { session } = await setup()
+    session.record([turnStart(), stepStart(), answer(['a', 'b']), call('a')])
+    const [first] = session.record([result('a')])
+    const [second, third] = session.record([call('b'), result('b')])
+    expect(first?.sourceEventSeqs).toEqual([3])
+    expect(third?.sourceEventSeqs).toEqual([second?.seq])
+  })
+
+  test('a result whose call was never scheduled in this step names no source', async () => {
+    const { session } = await setup()
+    session.record([turnStart(), stepStart(), answer(['a']), call('a'), stepEnd(), stepStart(2)])
+    const [late] = session.record([result('a', 2)])
+    expect(late).not.toHaveProperty('sourceEventSeqs')
+  })
+
+  test('tells observers of a batch as a whole, once it is sealed', async () => {
+    const seen: string[][] = []
+    const { session } = await setup({ onSealed: (events) => seen.push(types(events)) })
+    session.record([turnStart()])
+    session.record([stepStart()])
+    expect(seen).toEqual([])
+    session.seal()
+    session.seal()
+    expect(seen).toEqual([['turn/start', 'step/start']])
+  })
+
+  test('what an observer records is the next batch, sealed right after the current one', async () => {
+    const seen: string[][] = []
+    const { session, appends } = await setup({
+      onSealed(events) {
+        seen.push(types(events))
+        if (seen.length === 1) session.append(turnEnd())
+      },
+    })
+    session.append(turnStart())
+    await session.flush()
+    expect(seen).toEqual([['turn/start'], ['turn/end']])
+    expect(appends.flatMap((append) => types(append.events))).toEqual(['turn/start', 'turn/end'])
+  })
+
+  test('flush from an observer waits for the batch that is being sealed', async () => {
+    let flushed: Promise<void> | undefined
+    const { session } = await setup({
+      onSealed() {
+        flushed ??= session.flush()
+      },
+    })
+    session.append(chunk())
+    session.append(chunk())
+    await flushed
+    expect(session.head).toBeGreaterThanOrEqual(1)
+  })
+})
+
+describe('notes and replacements', () => {
+  test('a note is a plug-in event, ignorable, and never one of our types', async () => {
+    const { session } = await setup()
+    expect(session.note('todo/write', { items: [1] })).toMatchObject({ data: { items: [1] }, ignorable: true })
+    expect(() => session.note('turn/start', { turn: 1, limits: LIMITS })).toThrow(InvalidEvent)
+    expect(() => session.note('unowned', {})).toThrow(InvalidEvent)
+    expect(() => session.note('todo/write', undefined)).toThrow(NotJson)
+    expect(session.nextSeq).toBe(1)
+  })
+
+  test('a replacement puts one message in place of a range and names what it shadows', async () => {
+    const { session } = await setup()
+    session.record([entered('a'), turnStart(), entered('b'), entered('c')])
+    const event = session.replace({ start: 0, end: 2, message: user('summary') })
+    expect(event).toMatchObject({ surfaceOp: { op: 'replace', start: 0, end: 2 }, sourceEventSeqs: [0, 2] })
+    expect(session.messages().map(({ id }) => id)).toEqual(['summary', 'c'])
+  })
+
+  test('a range that is not on the surface, or an open step, is refused and leaves everything as it was', async () => {
+    let open = false
+    const { session } = await setup({ mayReplace: () => !open })
+    session.record([entered('a'), turnStart()])
+    expect(() => session.replace({ start: 0, end: 1, message: user('s') })).toThrow(InvalidEvent)
+    open = true
+    expect(() => session.replace({ start: 0, end: 0, message: user('s') })).toThrow(InvalidEvent)
+    expect(session.nextSeq).toBe(2)
+    expect(session.messages().map(({ id }) => id)).toEqual(['a'])
+  })
+
+  test('what replaces part of the surface is recorded alone', async () => {
+    const { session } = await setup()
+    session.record([entered('a')])
+    const replace: Recordable = {
+      type: 'user/message',
+      data: user('s'),
+      surfaceOp: { op: 'replace', start: 0, end: 0 },
+      sourceEventSeqs: [0],
+    }
+    expect(() => session.record([replace, { ...replace, data: user('t') }])).toThrow(InvalidEvent)
+    expect(session.nextSeq).toBe(1)
+  })
+})
+
+describe('what a session knows of its log', () => {
+  test('the ids of calls and messages, the last header and context, and what was spent', async () => {
+    const { session } = await setup()
+    const header = { config: { provider: 'p', model: 'm' } }
+    session.record([
+      turnStart(),
+      stepStart(),
+      entered('a'),
+      { type: 'request/header', data: { header, reason: 'initial' } },
+      { type: 'request/context', data: { provider: 'p', model: 'm', contextWindow: 100 } },
+      answer(['c1']),
+    ])
+    expect([session.hasCallId('c1'), session.hasCallId('c2')]).toEqual([true, false])
+    expect([session.hasMessageId('a'), session.hasMessageId('b')]).toEqual([true, false])
+    expect(session.requestHeader).toEqual(header)
+    expect(session.requestContext).toMatchObject({ contextWindow: 100 })
+    expect(session.usage.turn).toEqual({ inputTokens: 3, outputTokens: 4 })
+    expect(session.summary).toEqual({ turns: 1, open: true, lastReason: null })
+  })
+
+  test('opened again, it is the same', async () => {
+    const { session, store } = await setup()
+    session.record([turnStart(), stepStart(), entered('a'), answer(['c1']), call('c1')])
+    await session.close()
+    const loaded: SessionEvent[] = []
+    const { session: again } = await setup({ store, onLoaded: (event) => loaded.push(event) })
+    expect(loaded).toEqual(await collect(store.read('s')))
+    expect(again.messages()).toEqual(session.messages())
+    expect(again.usage).toEqual(session.usage)
+    expect(again.summary).toEqual(session.summary)
+    expect(again.hasCallId('c1')).toBe(true)
+    expect([again.head, again.nextSeq]).toEqual([5, 5])
+    expect(again.record([result('c1')])[0]).toMatchObject({ seq: 5, time: 1_000, sourceEventSeqs: [4] })
+  })
+
+  test('time goes on from the stored log, also under a clock that was set back', async () => {
+    const { session, store } = await setup({ now: () => 7_000 })
+    session.append(turnStart())
+    await session.close()
+    const { session: again } = await setup({ store, now: () => 10 })
+    expect(again.append(turnEnd()).time).toBe(7_000)
+  })
+
+  test('at rest, opening and closing writes nothing', async () => {
+    const { session, store } = await setup()
+    session.append(turnStart())
+    await session.close()
+    const { session: again, appends } = await setup({ store })
+    await again.close()
+    expect(appends).toEqual([])
+  })
+})
+
+describe('opening a log that breaks a rule', () => {
+  const start = { type: 'turn/start', seq: 0, time: 1, data: { turn: 1, limits: LIMITS } } as const
+  const broken: { name: string; events: unknown[]; error: unknown }[] = [
+    { name: 'a gap', events: [start, { ...start, seq: 2 }], error: { name: 'InvalidLog', seq: 1 } },
+    { name: 'time going back', events: [start, { ...start, seq: 1, time: 0 }], error: { name: 'InvalidLog', seq: 1 } },
+    { name: 'a bad shape', events: [{ ...start, data: { turn: 'one' } }], error: { name: 'InvalidLog', seq: 0 } },
+    { name: 'an unknown type', events: [{ ...start, type: 'turn/paused' }], error: { name: 'LogTooNew' } },
+    {
+      name: 'a replacement of what is not there',
+      events: [
+        { type: 'user/message', seq: 0, time: 1, data: user('a'), surfaceOp: 'append' },
+        {
+          ...{ type: 'user/message', seq: 1, time: 1, data: user('b'), sourceEventSeqs: [0] },
+          surfaceOp: { op: 'replace', start: 0, end: 9 },
+        },
+      ],
+      error: { name: 'InvalidLog', seq: 1, rule: 'SURFACE' },
+    },
+    {
+      name: 'events the head does not count',
+      events: [start, { ...start, seq: 1 }, { ...start, seq: 2 }],
+      error: { rule: 'HEAD' },
+    },
+  ]
+
+  test.each(broken)('$name is refused', async ({ events, error }) => {
+    const store = memoryStore()
+    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
+    async function* read() {
+      yield* events as SessionEvent[]
+    }
+    const opening = openSession({ ...store, read }, { ...real, head: 2 }, { now: () => 1, limits: LIMITS })
+    await expect(opening).rejects.toMatchObject(error as object)
+  })
+
+  test('a header of a later format is refused', async () => {
+    const store = memoryStore()
+    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
+    const header = { ...real.header, format: 2 as unknown as 1 }
+    const opening = openSession(store, { ...real, header }, { now: () => 1, limits: LIMITS })
+    await expect(opening).rejects.toThrow(LogTooNew)
+  })
+})
