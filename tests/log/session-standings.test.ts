@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest'
+import type { InboxItem, Queue, Recordable } from '../../src/log/events.ts'
+import { entered, setup, stepEnd, stepStart, turnStart, user } from './session-setup.ts'
+
+interface Splice {
+  readonly queue?: Queue
+  readonly start?: number
+  readonly deleteCount?: number
+  readonly outcome?: 'claimed' | 'canceled'
+}
+
+const splice = (ids: readonly string[], { outcome, ...rest }: Splice = {}): Recordable => ({
+  type: 'agent/inbox/spliced',
+  data: {
+    mutation: 'splice',
+    queue: 'next-turn',
+    start: 0,
+    deleteCount: 0,
+    inserted: ids.map((id): InboxItem => ({ kind: 'message', message: user(id) })),
+    ...rest,
+    ...(outcome === undefined ? {} : { outcome }),
+  },
+})
+const claim = (deleteCount = 1, queue: Queue = 'next-turn'): Recordable =>
+  splice([], { queue, deleteCount, outcome: 'claimed' })
+
+async function standing(id: string, events: readonly Recordable[]) {
+  const { session } = await setup()
+  session.record(events)
+  return session.standingOf(id)?.standing
+}
+
+describe('a message of the inbox', () => {
+  test('is pending from its splice on, and known by its id', async () => {
+    const { session } = await setup()
+    session.record([splice(['a'])])
+    expect(session.messageOf('a')).toEqual(user('a'))
+    expect(session.hasMessageId('a')).toBe(true)
+    expect(session.standingOf('a')).toMatchObject({ seq: 0, standing: { kind: 'pending', queue: 'next-turn', seq: 0 } })
+    expect(session.standingOf('b')).toBeUndefined()
+  })
+
+  test('is claimed by its turn', async () => {
+    const found = await standing('a', [splice(['a', 'b']), turnStart(), claim()])
+    expect(found).toEqual({ kind: 'claimed', turn: 1, seq: 2 })
+  })
+
+  test('enters the step that took it in', async () => {
+    const found = await standing('a', [splice(['a']), turnStart(), claim(), stepStart(), entered('a')])
+    expect(found).toEqual({ kind: 'entered', turn: 1, step: 1, seq: 4 })
+  })
+
+  test('is dropped when the step leaves it out, and stays so', async () => {
+    const events = [splice(['a', 'b']), turnStart(), claim(2), stepStart(), entered('b')]
+    expect(await standing('a', events)).toEqual({ kind: 'dropped', turn: 1 })
+    expect(await standing('a', [...events, stepEnd(), stepStart(2), entered('c')])).toEqual({
+      kind: 'dropped',
+      turn: 1,
+    })
+    expect(await standing('b', [...events, stepEnd(), stepStart(2)])).toMatchObject({ kind: 'entered', step: 1 })
+  })
+
+  test('is dropped with the reason when its turn is blocked', async () => {
+    const end: Recordable = { type: 'turn/end', data: { turn: 1, reason: { kind: 'blocked', reason: 'no' } } }
+    const found = await standing('a', [splice(['a']), turnStart(), claim(), end])
+    expect(found).toEqual({ kind: 'dropped', turn: 1, reason: 'no' })
+  })
+
+  test('that was put back at the head of its queue is pending again', async () => {
+    const found = await standing('a', [splice(['a']), turnStart(), claim(), splice(['a'])])
+    expect(found).toEqual({ kind: 'pending', queue: 'next-turn', seq: 3 })
+  })
+
+  test('is canceled when it is removed, and not when it is replaced in its place', async () => {
+    const removed = await standing('a', [splice(['a']), splice([], { deleteCount: 1, outcome: 'canceled' })])
+    expect(removed).toEqual({ kind: 'canceled', seq: 1 })
+    const replaced = await standing('a', [splice(['a']), splice(['a'], { deleteCount: 1 })])
+    expect(replaced).toEqual({ kind: 'pending', queue: 'next-turn', seq: 1 })
+  })
+
+  test('that waits in a fork of its session is canceled there; one that was claimed is not', async () => {
+    const events = [splice(['a', 'b']), turnStart(), claim(), { type: 'session/end-seed', data: {} }] as const
+    expect(await standing('a', events)).toMatchObject({ kind: 'claimed' })
+    expect(await standing('b', events)).toEqual({ kind: 'canceled', seq: 3 })
+  })
+})
+
+test('a message that never was in the inbox has used its id and stands where it entered', async () => {
+  const { session } = await setup()
+  session.record([turnStart(), stepStart(), entered('context')])
+  expect(session.hasMessageId('context')).toBe(true)
+  expect(session.messageOf('context')).toBeUndefined()
+  expect(session.standingOf('context')?.standing).toEqual({ kind: 'entered', turn: 1, step: 1, seq: 2 })
+})
+
+test('where messages stand survives closing and opening again', async () => {
+  const { session, store } = await setup()
+  session.record([splice(['a', 'b', 'c']), turnStart(), claim(2), stepStart(), entered('b')])
+  await session.close()
+  const { session: again } = await setup({ store })
+  for (const id of ['a', 'b', 'c']) expect(again.standingOf(id)).toEqual(session.standingOf(id))
+})
