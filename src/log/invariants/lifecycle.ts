@@ -1,0 +1,122 @@
+/** Turns and steps: how they nest, count and end, and what a cancel or an interruption means for it. */
+import type { EventMap, SessionEvent } from '../events.ts'
+import type { Frame, Report, TopicOf } from './topic.ts'
+import { messageWaits } from './topic.ts'
+
+export const lifecycle: TopicOf = (frame, report) => ({
+  check(event) {
+    checkAfterCancel(frame, report, event)
+    switch (event.type) {
+      case 'turn/start':
+        return checkTurnStart(frame, report, event.data)
+      case 'turn/cancel':
+        checkOpenTurn(frame, report, event)
+        if (frame.cancel) report('CANCEL-ONCE', `turn ${frame.turn} is cancelled already`)
+        return
+      case 'turn/end':
+        checkOpenTurn(frame, report, event)
+        if (frame.stepOpen) report('TURN-NESTING', `turn ${frame.turn} ends with step ${frame.step} open`)
+        return checkReason(frame, report, event.data.reason)
+      case 'session/suspended':
+        if (!frame.turnOpen) report('TURN-NESTING', 'suspended with no turn open')
+        return
+      case 'step/start':
+        return checkStepStart(frame, report, event.data)
+      case 'step/end':
+        if (!inOpenStep(frame, event.data)) report('STEP-NESTING', `step/end ${nameOf(event.data)}, ${standing(frame)}`)
+        return
+      case 'request/header':
+      case 'request/context':
+        if (!frame.turnOpen) report('STEP-SCOPE', `${event.type} with no turn open`)
+        return
+      default:
+        checkScope(frame, report, event)
+    }
+  },
+})
+
+function checkTurnStart(frame: Frame, report: Report, data: EventMap['turn/start']): void {
+  if (frame.turnOpen) report('TURN-NESTING', `turn ${data.turn} starts while turn ${frame.turn} is open`)
+  if (data.turn !== frame.turn + 1) report('TURN-NUMBERING', `turn ${data.turn} follows turn ${frame.turn}`)
+  if (!messageWaits(frame.inbox)) report('TURN-WITHOUT-INPUT', `turn ${data.turn} starts with no message waiting`)
+}
+
+function checkOpenTurn(frame: Frame, report: Report, event: { type: string; data: { turn: number } }): void {
+  if (frame.turnOpen && event.data.turn === frame.turn) return
+  report('TURN-NESTING', `${event.type} of turn ${event.data.turn}, ${standing(frame)}`)
+}
+
+function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start']): void {
+  if (!frame.turnOpen || frame.stepOpen || data.turn !== frame.turn) {
+    report('STEP-NESTING', `step/start ${nameOf(data)}, ${standing(frame)}`)
+  }
+  if (data.step !== frame.step + 1) report('STEP-NUMBERING', `step ${data.step} follows step ${frame.step}`)
+  if (data.step > frame.limits.maxSteps) report('MAX-STEPS', `step ${data.step} of ${frame.limits.maxSteps}`)
+}
+
+function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end']['reason']): void {
+  const expected = frame.cancel && (frame.cancel.kind === 'limit' ? 'limit' : 'aborted')
+  if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit') {
+    report(
+      'CANCEL-REASON',
+      `turn ${frame.turn} ends ${kind}, ${frame.cancel ? `cancelled by ${frame.cancel.kind}` : 'not cancelled'}`,
+    )
+  }
+  if (!expected && frame.interrupted !== (kind === 'interrupted')) {
+    report('INTERRUPT-REASON', `turn ${frame.turn} ends ${kind}, ${frame.interrupted ? '' : 'not '}to be interrupted`)
+  }
+  const owed = frame.lastOutcome === 'tool-calls'
+  if (owed && (kind === 'completed' || kind === 'max-tokens')) {
+    report('RESULTS-OWED', `turn ${frame.turn} ends ${kind} though the model has not seen the last results`)
+  }
+  if (kind === 'max-steps' && !(owed && frame.step >= frame.limits.maxSteps)) {
+    report('MAX-STEPS', `turn ${frame.turn} ends max-steps after step ${frame.step} with no results owed`)
+  }
+}
+
+/** What starts something: none of it may follow `turn/cancel`. */
+const STARTING: ReadonlySet<string> = new Set([
+  'step/start',
+  'llm/retry',
+  'llm/retry-started',
+  'tool/approval-requested',
+  'tool/dispatch',
+])
+
+function checkAfterCancel(frame: Frame, report: Report, event: SessionEvent): void {
+  if (frame.cancel && STARTING.has(event.type))
+    report('AFTER-CANCEL', `${event.type} though turn ${frame.turn} is cancelled`)
+}
+
+function checkScope(frame: Frame, report: Report, event: SessionEvent): void {
+  switch (event.type) {
+    case 'tool/result':
+      // A replacement rewrites what was said long ago, wherever the log is.
+      if (event.surfaceOp !== 'append') return
+      break
+    case 'assistant/chunk':
+    case 'assistant/message':
+    case 'llm/retry':
+    case 'llm/retry-started':
+    case 'tool/call':
+    case 'tool/approval-requested':
+    case 'tool/approval-resolved':
+    case 'tool/dispatch':
+      break
+    default:
+      return
+  }
+  if (!inOpenStep(frame, event.data)) report('STEP-SCOPE', `${event.type} of ${nameOf(event.data)}, ${standing(frame)}`)
+}
+
+type InStep = { readonly turn: number; readonly step: number }
+
+const inOpenStep = (frame: Frame, at: InStep): boolean =>
+  frame.stepOpen && at.turn === frame.turn && at.step === frame.step
+
+const nameOf = (at: InStep): string => `${at.turn}/${at.step}`
+
+const standing = (frame: Frame): string => {
+  if (frame.stepOpen) return `while step ${nameOf(frame)} is open`
+  return frame.turnOpen ? `while turn ${frame.turn} is open, with no step` : 'with no turn open'
+}

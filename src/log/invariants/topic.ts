@@ -1,0 +1,96 @@
+/** What the topics of the invariants share: one interface, and the frame each event is judged in. */
+import type { AttemptTracker } from '../attempts.ts'
+import type { CancelCause, SessionEvent, StepOutcome, TurnLimits } from '../events.ts'
+import { type InboxState, inbox } from '../projections/inbox.ts'
+import type { Surface } from '../projections/surface.ts'
+import type { Rule } from './rules.ts'
+
+/** Notes a breach by the event being checked. */
+export type Report = (rule: Rule, message: string) => void
+
+/** One topic of rules. Its memory is what is open, and ids. */
+export interface Topic {
+  /** Judges the next event in the frame that the events before it made. */
+  check(event: SessionEvent): void
+  /** The log is over. */
+  end?(): void
+}
+
+export type TopicOf = (frame: Frame, report: Report) => Topic
+
+/** Where the log stands before the event being checked. Topics read it; only `advance` changes it. */
+export interface Frame {
+  readonly turn: number
+  readonly turnOpen: boolean
+  readonly step: number
+  readonly stepOpen: boolean
+  readonly limits: TurnLimits
+  readonly cancel: CancelCause | null
+  /** The cancel puts back what was claimed. */
+  readonly keepsInbox: boolean
+  /** The open turn was reopened to be interrupted. */
+  readonly interrupted: boolean
+  readonly lastOutcome: StepOutcome['kind'] | null
+  /** Seqs of the last `session/resumed` and `session/end-seed`; -1 before the first. */
+  readonly resumedAt: number
+  readonly seededAt: number
+  readonly inbox: InboxState
+  readonly attempts: AttemptTracker
+  readonly surface: Surface
+}
+
+export function openFrame(surface: Surface, attempts: AttemptTracker): Frame {
+  return {
+    turn: 0,
+    turnOpen: false,
+    step: 0,
+    stepOpen: false,
+    limits: { maxSteps: 0, maxParallelToolCalls: 0 },
+    cancel: null,
+    keepsInbox: false,
+    interrupted: false,
+    lastOutcome: null,
+    resumedAt: -1,
+    seededAt: -1,
+    inbox: inbox.initial,
+    attempts,
+    surface,
+  }
+}
+
+/** Moves the frame past an event, in place: the topics hold on to it. */
+export function advance(frame: Frame, event: SessionEvent): void {
+  Object.assign(frame, changesOf(frame, event))
+}
+
+const fresh = { cancel: null, keepsInbox: false, interrupted: false, lastOutcome: null }
+
+function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> {
+  switch (event.type) {
+    case 'turn/start':
+      return { ...fresh, turn: event.data.turn, turnOpen: true, step: 0, stepOpen: false, limits: event.data.limits }
+    case 'turn/cancel': {
+      const { cause, keepInbox } = event.data
+      return { cancel: cause, keepsInbox: keepInbox === true || cause.kind === 'limit' }
+    }
+    case 'turn/end':
+      return { ...fresh, turnOpen: false, stepOpen: false }
+    case 'step/start':
+      return { step: event.data.step, stepOpen: true }
+    case 'step/end':
+      return { stepOpen: false, lastOutcome: event.data.outcome.kind }
+    case 'session/resumed':
+      return { resumedAt: event.seq, interrupted: frame.turnOpen && event.data.recovery === 'interrupt' }
+    case 'session/end-seed':
+      return { seededAt: event.seq, inbox: inbox.evolve(frame.inbox, event) }
+    case 'agent/inbox/spliced':
+      return { inbox: inbox.evolve(frame.inbox, event) }
+    default:
+      return {}
+  }
+}
+
+/** A message waits in one of the queues. */
+export const messageWaits = (state: InboxState): boolean =>
+  state['next-turn'].some((item) => item.kind === 'message') ||
+  state['next-step'].some((item) => item.kind === 'message')
