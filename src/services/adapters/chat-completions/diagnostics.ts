@@ -1,0 +1,29 @@
+/**
+ * What an adapter tolerated, for whoever watches: a channel of Node's `diagnostics_channel`, free when nobody
+ * listens. Nothing that is published here changes an answer.
+ */
+import { channel } from 'node:diagnostics_channel'
+
+/** Subscribe to it by name: `diagnostics_channel.subscribe('pawl:wire', (note) => ...)`. */
+export const WIRE_CHANNEL = 'pawl:wire'
+
+/** One tolerated oddity. `detail` is cut to 200 characters. */
+export interface WireNote {
+  readonly kind:
+    | 'payload-skipped'
+    | 'payloads-glued'
+    | 'done-missing'
+    | 'calls-missing'
+    | 'late-content'
+    | 'suspicious-text'
+    | 'usage-unreadable'
+    | 'error-frame'
+  readonly detail: string
+}
+
+const wire = channel(WIRE_CHANNEL)
+
+/** Publishes a note, if anybody listens. */
+export function note(kind: WireNote['kind'], detail = ''): void {
+  if (wire.hasSubscribers) wire.publish({ kind, detail: detail.slice(0, 200) } satisfies WireNote)
+}

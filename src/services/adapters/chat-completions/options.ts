@@ -1,0 +1,73 @@
+/** How a chat-completions server is reached; checked when an adapter is made, so that a wrong option fails early. */
+import { MAX_TIMER_MS } from '../../clock.ts'
+import { InvalidOption } from '../../errors.ts'
+import type { RetryPolicy } from '../../llm/adapter.ts'
+import type { Limits } from './watchdog.ts'
+
+export interface WireOptions {
+  /** Sent as a bearer token. Never part of any error. */
+  readonly apiKey?: string
+  /** http or https; `/chat/completions` is added to its path, its query is kept and never shown. */
+  readonly baseURL?: string
+  readonly retry?: RetryPolicy
+  /** ms from the request to the first byte of the answer; 60,000 by default. */
+  readonly firstByteTimeoutMs?: number
+  /** ms from one event to the next, keep-alive comments not counted; 300,000 by default. */
+  readonly idleTimeoutMs?: number
+  /** ms of waiting for one answer in all; none by default. */
+  readonly totalTimeoutMs?: number
+  /** Characters of one unfinished event that are kept; 16 Mi by default. */
+  readonly maxEventLength?: number
+}
+
+export const DEFAULT_FIRST_BYTE_MS = 60_000
+export const DEFAULT_IDLE_MS = 300_000
+export const DEFAULT_MAX_EVENT_LENGTH = 16 * 1024 * 1024
+
+/**
+ * Checks options of any adapter of this wire.
+ * @throws InvalidOption
+ */
+export function checkWireOptions(options: WireOptions): void {
+  for (const name of ['firstByteTimeoutMs', 'idleTimeoutMs', 'totalTimeoutMs'] as const) {
+    const ms = options[name]
+    if (ms !== undefined && !(ms > 0 && ms <= MAX_TIMER_MS)) {
+      throw new InvalidOption(name, `${ms} is no limit: give ms above 0, at most ${MAX_TIMER_MS}`)
+    }
+  }
+  const { maxEventLength, baseURL } = options
+  if (maxEventLength !== undefined && !(Number.isSafeInteger(maxEventLength) && maxEventLength > 0)) {
+    throw new InvalidOption('maxEventLength', 'give a whole number of characters above 0')
+  }
+  const problem = baseURL === undefined ? undefined : problemOfBase(baseURL)
+  if (problem !== undefined) throw new InvalidOption('baseURL', problem)
+}
+
+/** What is wrong with a base URL, without showing it: it may hold a secret. */
+export function problemOfBase(base: string): string | undefined {
+  if (!URL.canParse(base)) return 'is no URL: give one like "https://host/v1"'
+  const { protocol, username, password } = new URL(base)
+  if (protocol !== 'http:' && protocol !== 'https:') return `has the scheme "${protocol}": use http or https`
+  return username || password ? 'holds a user name or password: pass `apiKey` instead' : undefined
+}
+
+/** Where completions are asked for. */
+export function endpointOf(base: string): URL {
+  const url = new URL(base)
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/chat/completions`
+  url.hash = ''
+  return url
+}
+
+/** A URL as errors may show it: no query. */
+export const shownUrl = (url: URL): string => `${url.origin}${url.pathname}`
+
+/** The limits the options set, or their defaults. */
+export const limitsOf = (options: WireOptions): Limits => ({
+  firstByteMs: options.firstByteTimeoutMs ?? DEFAULT_FIRST_BYTE_MS,
+  idleMs: options.idleTimeoutMs ?? DEFAULT_IDLE_MS,
+  ...(options.totalTimeoutMs !== undefined && { totalMs: options.totalTimeoutMs }),
+})
+
+/** True for a key that a header can carry. */
+export const isUsableKey = (key: string): boolean => /^[\x21-\x7e]+$/.test(key)

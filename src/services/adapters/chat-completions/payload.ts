@@ -1,0 +1,37 @@
+/** An event's data to the JSON objects in it; oddities that servers are known for are skipped, with a note. */
+import { LlmError } from '../../errors.ts'
+import { note } from './diagnostics.ts'
+import { isObject, parseJson, type WireObject } from './wire-json.ts'
+
+const SHOWN = 120
+
+/**
+ * The objects of one event. Usually one; none for an empty payload, a comment that a proxy made data, or JSON that is
+ * no object; several where a server forgot the blank lines between them.
+ * @throws LlmError MALFORMED_RESPONSE, which shows the first 120 characters.
+ */
+export function parsePayload(data: string): readonly WireObject[] {
+  if (data.trim() === '') return []
+  const whole = parseJson(data)
+  if (whole !== undefined) return objectsOf([whole.value])
+  if (data.startsWith(':')) return skipped(data)
+  const lines = data.split('\n').filter((line) => line.trim() !== '')
+  const each = lines.map(parseJson).filter((parsed) => parsed !== undefined)
+  if (lines.length < 2 || each.length < lines.length) throw malformed(data)
+  note('payloads-glued', data)
+  return objectsOf(each.map((parsed) => parsed.value))
+}
+
+const objectsOf = (values: readonly unknown[]): readonly WireObject[] =>
+  values.flatMap((value) => (isObject(value) ? [value] : skipped(JSON.stringify(value))))
+
+function skipped(data: string): readonly WireObject[] {
+  note('payload-skipped', data)
+  return []
+}
+
+const malformed = (data: string): LlmError =>
+  new LlmError({
+    message: `The server sent an event that is not JSON: ${data.slice(0, SHOWN)}`,
+    code: 'MALFORMED_RESPONSE',
+  })

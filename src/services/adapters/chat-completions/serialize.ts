@@ -1,0 +1,45 @@
+/**
+ * A request to the body of a chat-completions call. What the log holds is never changed for it: ids, names and
+ * images that a server would refuse are mapped here, the same way every time.
+ */
+import type { LlmRequest, ToolSchema } from '../../../log/requests.ts'
+import type { Dialect } from './dialect.ts'
+import { wireMessages } from './wire-messages.ts'
+
+export interface ChatBody {
+  readonly [key: string]: unknown
+  readonly model: string
+  readonly messages: readonly unknown[]
+  readonly stream: true
+}
+
+/**
+ * The body of one request; fields that are not set are absent.
+ * @throws LlmError UNSUPPORTED_CONTENT for an image in the message to be answered.
+ */
+export function chatBody(request: LlmRequest, dialect: Dialect): ChatBody {
+  const { temperature, maxTokens, stop, tools = [] } = request
+  return {
+    model: request.model,
+    messages: wireMessages(request, dialect),
+    stream: true,
+    ...((dialect.streamUsage ?? true) && { stream_options: { include_usage: true } }),
+    ...wireEffort(request.reasoningEffort, dialect),
+    ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+    ...(temperature !== undefined && { temperature }),
+    ...(maxTokens !== undefined && { [dialect.maxTokens ?? 'max_tokens']: maxTokens }),
+    ...(stop !== undefined && { stop }),
+  }
+}
+
+const wireTool = ({ name, description, parameters }: ToolSchema) => ({
+  type: 'function',
+  function: { name, description, parameters },
+})
+
+function wireEffort(effort: string | undefined, { effort: said = 'reasoning_effort' }: Dialect) {
+  if (effort === undefined || said === 'none') return {}
+  if (said === 'reasoning_effort') return { reasoning_effort: effort }
+  if (effort === 'off') return { thinking: { type: 'disabled' } }
+  return { thinking: { type: 'enabled' }, reasoning_effort: effort }
+}

@@ -1,0 +1,27 @@
+/** Reading JSON that a server sent: nothing is where it should be until looked at. */
+
+/** A JSON object of unknown content. */
+export type WireObject = { readonly [key: string]: unknown }
+
+/** True for a JSON object; arrays and null are none. */
+export const isObject = (value: unknown): value is WireObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** `value` as an object, an empty one if it is none. */
+export const objectIn = (value: unknown): WireObject => (isObject(value) ? value : {})
+
+/** `value` if it is a string, else `''`. */
+export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** `value` as a list, an empty one if it is none. */
+export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** What `text` parses to, boxed; undefined if it is no JSON. */
+export function parseJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    // JSON.parse throws a SyntaxError and nothing else.
+    return undefined
+  }
+}
