@@ -46,5 +46,7 @@ function plus(totals: RunTotals, event: SessionEvent): RunTotals {
 /** Everything about an end in a line: `completed · 3 steps · 5 calls · 1,204 tokens in, 60 out · 2.3 s`. */
 export function endingLine(reason: TurnEndReason, totals: RunTotals, ms: number): string {
   const tokens = `${totals.inputTokens.toLocaleString('en-US')} tokens in, ${totals.outputTokens.toLocaleString('en-US')} out`
-  return [reasonLine(reason), count(totals.steps, 'step'), count(totals.calls, 'call'), tokens, duration(ms)].join(' · ')
+  return [reasonLine(reason), count(totals.steps, 'step'), count(totals.calls, 'call'), tokens, duration(ms)].join(
+    ' · ',
+  )
 }
