@@ -179,6 +179,26 @@ describe('a Standard Schema', () => {
       message: expect.stringMatching(/could not be checked: broken/),
     })
   })
+
+  test('that throws what cannot be read makes the arguments invalid', async () => {
+    const parameters = lengths(() => {
+      throw {
+        toString() {
+          throw new Error()
+        },
+      }
+    })
+    const made = tool({ name: 'n', description: '', parameters, jsonSchema: textSchema, execute: () => 1 })
+    expect(await made.parse({ text: '' })).toMatchObject({ message: expect.stringContaining('an unreadable error') })
+  })
+
+  test('that answers with a thenable is waited for', async () => {
+    const later = (result: Result) => ({ then: (settle: (r: Result) => void) => settle(result) }) as Promise<Result>
+    const parameters = lengths(later)
+    const made = tool({ name: 'n', description: '', parameters, jsonSchema: textSchema, execute: () => 1 })
+    expect(await made.parse({ text: 1 })).toMatchObject({ kind: 'invalid' })
+    expect(made.modeOf({ text: 'a' })).toBe('exclusive')
+  })
 })
 
 describe('a JSON Schema', () => {
@@ -406,20 +426,13 @@ describe('a returned value', () => {
     })
   })
 
-  test('that refuses to be read is invalid', async () => {
+  test('that refuses to be read is invalid, with the place', async () => {
     const hostile = {
       get a(): never {
-        throw {
-          toString() {
-            throw new Error()
-          },
-        }
+        throw new Error('no')
       },
     }
-    expect(await define().render(hostile)).toMatchObject({
-      kind: 'invalid',
-      message: expect.stringMatching(/unreadable/),
-    })
+    expect(await define().render(hostile)).toMatchObject({ kind: 'invalid', message: expect.stringContaining('$.a') })
   })
 
   test('is checked against the declared output, and kept as it is', async () => {
