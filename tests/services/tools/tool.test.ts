@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { InvalidOption } from '../../../src/services/errors.ts'
@@ -192,9 +193,9 @@ describe('a Standard Schema', () => {
     expect(await made.parse({ text: '' })).toMatchObject({ message: expect.stringContaining('an unreadable error') })
   })
 
-  test('that answers with a thenable is waited for', async () => {
-    const later = (result: Result) => ({ then: (settle: (r: Result) => void) => settle(result) }) as Promise<Result>
-    const parameters = lengths(later)
+  test("that answers with another realm's promise is waited for", async () => {
+    const foreign: PromiseConstructor = runInNewContext('Promise')
+    const parameters = lengths((result) => foreign.resolve(result))
     const made = tool({ name: 'n', description: '', parameters, jsonSchema: textSchema, execute: () => 1 })
     expect(await made.parse({ text: 1 })).toMatchObject({ kind: 'invalid' })
     expect(made.modeOf({ text: 'a' })).toBe('exclusive')
