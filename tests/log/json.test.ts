@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { NotJson } from '../../src/log/errors.ts'
+import { canonicalJson, equalJson, type Json, MAX_DEPTH, toJson, utf8Bytes } from '../../src/log/json.ts'
+
+const refusal = (value: unknown): NotJson => {
+  try {
+    toJson(value)
+  } catch (error) {
+    if (error instanceof NotJson) return error
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+const nested = (depth: number): unknown => {
+  let value: unknown = 1
+  for (let i = 0; i < depth; i++) value = i % 2 ? [value] : { a: value }
+  return value
+}
+
+class Point {
+  x = 1
+}
+class List extends Array<number> {}
+const cycle: { self?: unknown } = {}
+cycle.self = [cycle]
+const hidden = Object.defineProperty({ a: 1 }, 'b', { value: 2, enumerable: false })
+const hiddenItem = Object.defineProperty([1], 0, { enumerable: false })
+const throwing = {
+  get a() {
+    throw new Error('no')
+  },
+}
+const revoked = Proxy.revocable({}, {})
+revoked.revoke()
+
+describe('what would be lost or changed as JSON is refused, and where it stands is said', () => {
+  test.each<[string, unknown, string]>([
+    ['undefined', undefined, '$'],
+    ['an undefined property', { a: { b: undefined } }, '$.a.b'],
+    ['an undefined item', [1, undefined], '$[1]'],
+    ['a bigint', { a: 1n }, '$.a'],
+    ['a function', { a: [() => 1] }, '$.a[0]'],
+    ['a symbol', { a: Symbol('s') }, '$.a'],
+    ['NaN', [Number.NaN], '$[0]'],
+    ['infinity', Number.POSITIVE_INFINITY, '$'],
+    ['negative zero', { a: -0 }, '$.a'],
+    ['a Date', { at: new Date(0) }, '$.at'],
+    ['a Map', new Map(), '$'],
+    ['a boxed number', { a: Object(1) }, '$.a'],
+    ['a class instance', [new Point()], '$[0]'],
+    ['an instance of a subclass of Array', { a: List.from([1]) }, '$.a'],
+    ['an object with a made-up prototype', Object.create({ a: 1 }), '$'],
+    ['an object whose prototype has none', Object.create(Object.create(null)), '$'],
+    // biome-ignore lint/suspicious/noSparseArray: a hole is what is tested
+    ['a sparse array', { a: [1, , 3] }, '$.a'],
+    ['an array with an extra key', Object.assign([1], { extra: 2 }), '$'],
+    ['an array with a hole and an extra key', Object.assign(new Array(1), { extra: 2 }), '$[0]'],
+    ['an array with a hidden item', hiddenItem, '$[0]'],
+    ['a hidden key', { a: hidden }, '$.a'],
+    ['a symbol key', { [Symbol('s')]: 1 }, '$'],
+    ['a cycle', cycle, '$.self[0]'],
+    ['an accessor that throws', { a: throwing }, '$.a.a'],
+    ['a proxy that throws', { a: revoked.proxy }, '$.a'],
+  ])('%s', (_, value, path) => {
+    expect(refusal(value)).toMatchObject({ code: 'NOT_JSON', path })
+  })
+
+  test('nesting over the limit, however deep', () => {
+    expect(refusal(nested(MAX_DEPTH + 1)).message).toContain('deeper than 512')
+    expect(refusal(nested(100_000)).message).toContain('deeper than 512')
+    expect(toJson(nested(MAX_DEPTH))).toEqual(nested(MAX_DEPTH))
+  })
+
+  test('the path starts where the caller says', () => {
+    expect(() => toJson({ a: 1n }, 'turn/start: data')).toThrow('Not JSON at turn/start: data.a')
+  })
+})
+
+describe('the copy', () => {
+  test('is equal, and does not change with what was copied', () => {
+    const original = { a: [{ b: 1 }], c: null }
+    const copy = toJson(original)
+    original.a[0]!.b = 2
+    expect(copy).toEqual({ a: [{ b: 1 }], c: null })
+  })
+
+  test('is frozen all the way down', () => {
+    const copy = toJson({ a: [{ b: {} }] }) as { a: [{ b: object }] }
+    for (const value of [copy, copy.a, copy.a[0], copy.a[0].b]) expect(Object.isFrozen(value)).toBe(true)
+  })
+
+  test('has the value an accessor gave the first time, which is the only time it is asked', () => {
+    let asked = 0
+    const shifty = {
+      get a() {
+        asked += 1
+        return asked === 1 ? 'first' : undefined
+      },
+    }
+    expect(toJson(shifty)).toEqual({ a: 'first' })
+    expect(asked).toBe(1)
+  })
+
+  test('reads an array no further than its first length, so a getter cannot make it endless', () => {
+    const growing: unknown[] = []
+    Object.defineProperty(growing, 0, { get: () => growing.push(1), enumerable: true })
+    expect(toJson(growing)).toEqual([2])
+  })
+
+  test('keeps a literal __proto__ key as data', () => {
+    const copy = toJson(JSON.parse('{"__proto__":{"admin":true},"a":1}')) as Record<string, Json>
+    expect(Object.keys(copy)).toEqual(['__proto__', 'a'])
+    expect(Object.getPrototypeOf(copy)).toBe(Object.prototype)
+    expect(JSON.stringify(copy)).toBe('{"__proto__":{"admin":true},"a":1}')
+    expect(canonicalJson(copy)).toBe('{"__proto__":{"admin":true},"a":1}')
+  })
+
+  test('takes null-prototype objects, shared parts and lone surrogates', () => {
+    const shared = { a: 1 }
+    expect(toJson(Object.assign(Object.create(null), { x: shared, y: shared }))).toEqual({ x: shared, y: shared })
+    expect(JSON.parse(JSON.stringify(toJson('\ud800')))).toBe('\ud800')
+  })
+
+  test('of any JSON value is that value', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 6 }), (text) => {
+        // A parsed negative zero is a value the log would read back as another one.
+        const value: Json = JSON.parse(JSON.stringify(JSON.parse(text)))
+        expect(JSON.stringify(toJson(value))).toBe(JSON.stringify(value))
+      }),
+    )
+  })
+})
+
+describe('canonical JSON', () => {
+  test('sorts keys by code unit at every level and has no spaces', () => {
+    expect(canonicalJson({ b: [{ d: 1, c: 2 }], a: 'x', é: 1, Z: null, '10': 1, '9': 2 })).toBe(
+      '{"10":1,"9":2,"Z":null,"a":"x","b":[{"c":2,"d":1}],"é":1}',
+    )
+  })
+
+  test('sorts keys beyond the basic plane by code unit, as RFC 8785 does', () => {
+    expect(canonicalJson({ '\ufb33': 1, '\u{1f600}': 2 })).toBe('{"\u{1f600}":2,"\ufb33":1}')
+  })
+
+  test('writes numbers as JSON does', () => {
+    expect(canonicalJson([1e21, 1e-7, 0.1, 100, 5e-324])).toBe('[1e+21,1e-7,0.1,100,5e-324]')
+  })
+
+  test('says the same of values that are equal, and another thing of those that are not', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.integer()), fc.integer(), (record, other) => {
+        const reversed = Object.fromEntries(Object.entries(record).reverse())
+        expect(equalJson(record, reversed)).toBe(true)
+        expect(JSON.parse(canonicalJson(record))).toEqual(JSON.parse(JSON.stringify(record)))
+        expect(equalJson({ ...record, more: other }, { ...record, more: other + 1 })).toBe(false)
+      }),
+    )
+  })
+})
+
+test('bytes are those of UTF-8', () => {
+  expect([utf8Bytes('a'), utf8Bytes('é'), utf8Bytes('€'), utf8Bytes('😀')]).toEqual([1, 2, 3, 4])
+})
