@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { parseArguments } from '../../src/log/arguments.ts'
+import { argumentsDigest, createRequestDigester, requestDigest } from '../../src/log/digest.ts'
+import type { Message } from '../../src/log/messages.ts'
+import type { LlmRequest } from '../../src/log/requests.ts'
+import { message } from '../kit/logs.ts'
+
+const sha256 = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`
+const ask = (messages: readonly Message[], more: Partial<LlmRequest> = {}): LlmRequest => ({
+  provider: 'p',
+  model: 'm',
+  sessionId: 's',
+  messages,
+  ...more,
+})
+const many = Array.from({ length: 8 }, (_, i) => Object.freeze(message(`m${i}`)))
+
+describe('the digest of a request', () => {
+  test('is that of its canonical JSON', () => {
+    const request = ask([message('m1', 'hi')], { maxTokens: 5, system: 'be brief' })
+    const text =
+      '{"maxTokens":5,"messages":[{"content":[{"text":"hi","type":"text"}],"id":"m1","role":"user","source":{"kind":"user"}}],"model":"m","provider":"p","system":"be brief"}'
+    expect(requestDigest(request)).toBe(sha256(text))
+    expect(createRequestDigester().digest(request)).toBe(sha256(text))
+  })
+
+  test('does not depend on the session, so a fork’s are those of its parent', () => {
+    expect(requestDigest(ask(many, { sessionId: 'a' }))).toBe(requestDigest(ask(many, { sessionId: 'b' })))
+  })
+
+  test.each<Partial<LlmRequest>>([
+    { model: 'other' },
+    { maxTokens: 1 },
+    { system: '' },
+    { tools: [] },
+    { temperature: 0 },
+    { stop: ['x'] },
+    { messages: many.slice(1) },
+  ])('changes with %j', (change) => {
+    expect(requestDigest(ask(many, change))).not.toBe(requestDigest(ask(many)))
+  })
+})
+
+describe('a digester', () => {
+  const request = fc.record({
+    from: fc.constantFrom(0, 0, 0, 1),
+    to: fc.integer({ min: 0, max: 8 }),
+    more: fc.constantFrom<Partial<LlmRequest>>({}, { maxTokens: 5 }, { system: 'x' }, { reasoningEffort: 'high' }),
+  })
+
+  test('gives the same digests, whatever was asked before', () => {
+    fc.assert(
+      fc.property(fc.array(request, { maxLength: 12 }), (requests) => {
+        const digester = createRequestDigester()
+        for (const { from, to, more } of requests) {
+          const each = ask(many.slice(from, to), more)
+          expect(digester.digest(each)).toBe(requestDigest(each))
+        }
+      }),
+    )
+  })
+
+  test('reads only the messages that are new', () => {
+    let read = 0
+    const counted = (id: string): Message =>
+      Object.freeze({
+        ...message(id),
+        get content() {
+          read += 1
+          return []
+        },
+      })
+    const messages = ['a', 'b', 'c', 'd'].map(counted)
+    const digester = createRequestDigester()
+    digester.digest(ask(messages.slice(0, 3)))
+    read = 0
+    digester.digest(ask(messages))
+    digester.digest(ask(messages, { system: 'comes after the messages' }))
+    expect(read).toBe(1)
+  })
+})
+
+describe('the digest of arguments', () => {
+  test('is that of their canonical JSON: spaces and the order of keys do not matter', () => {
+    expect(argumentsDigest('{"b": 1, "a": [true, null]}')).toBe(sha256('{"a":[true,null],"b":1}'))
+  })
+
+  test('of the empty string is that of no arguments', () => {
+    expect(argumentsDigest('')).toBe(sha256('{}'))
+  })
+
+  test('of what is not JSON is that of its bytes', () => {
+    expect(argumentsDigest('{"a":')).toBe(sha256('{"a":'))
+    expect(argumentsDigest('é')).toBe(sha256('é'))
+  })
+
+  test('tells apart integers that JavaScript would read as one', () => {
+    expect(argumentsDigest('{"id":9007199254740993}')).not.toBe(argumentsDigest('{"id":9007199254740992}'))
+    expect(argumentsDigest('[1e999]')).not.toBe(argumentsDigest('[2e999]'))
+  })
+})
+
+test('arguments are read exactly or not at all', () => {
+  expect(parseArguments('')).toEqual({})
+  expect(parseArguments(' {"a":[1.5,-2,"x"]} ')).toEqual({ a: [1.5, -2, 'x'] })
+  expect(parseArguments('9007199254740991')).toBe(9007199254740991)
+  for (const raw of ['{', 'undefined', '9007199254740992', '[-9007199254740993]', '{"a":-0}', '1e999']) {
+    expect(parseArguments(raw), raw).toBe(undefined)
+  }
+  expect(parseArguments('['.repeat(600) + ']'.repeat(600))).toBe(undefined)
+  expect(parseArguments('['.repeat(100_000) + ']'.repeat(100_000))).toBe(undefined)
+})
