@@ -4,10 +4,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { StoreFailure } from '../../errors.ts'
 import { connect } from './driver.ts'
 import { createPrivate } from './place.ts'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export interface OwnerLock {
   readonly id: string
@@ -28,7 +30,8 @@ export function holdOwner(path: string): OwnerLock {
   const file = ownerFile(path, id)
   createPrivate(file)
   const connection = connect(file)
-  connection.exec('BEGIN EXCLUSIVE')
+  // In memory, or SQLite would put a journal beside a file that is never written.
+  connection.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   return {
     id,
     release() {
@@ -57,7 +60,7 @@ export function ownerLives(path: string, owner: string): boolean {
 function sweep(path: string): void {
   const prefix = basename(ownerFile(path, ''))
   for (const name of readdirSync(dirname(path))) {
-    if (!name.startsWith(prefix) || name.endsWith('-journal')) continue
-    if (!ownerLives(path, name.slice(prefix.length))) rmSync(join(dirname(path), name), { force: true })
+    const owner = name.startsWith(prefix) ? name.slice(prefix.length) : ''
+    if (UUID.test(owner) && !ownerLives(path, owner)) rmSync(ownerFile(path, owner), { force: true })
   }
 }

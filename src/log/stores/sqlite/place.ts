@@ -40,8 +40,8 @@ export function makePlace(path: string, statfs: Statfs = statfsSync): string {
   const found = findPlace(path, statfs)
   if (found !== undefined) return found
   return guard(path, () => {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     refuseNetwork(path, statfs)
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     createPrivate(path)
     return realpathSync(path)
   })
@@ -62,9 +62,12 @@ function refuseNetwork(path: string, statfs: Statfs): void {
   }
   if (process.platform !== 'linux') return
   // A negative type is the same 32 bits read as signed.
-  const kind = NETWORK.get(statfs(dirname(path)).type >>> 0)
+  const kind = NETWORK.get(statfs(existingFolder(dirname(path))).type >>> 0)
   if (kind !== undefined) throw storeFailure('network-file-system', path, kind)
 }
+
+const existingFolder = (folder: string): string =>
+  existsSync(folder) || folder === dirname(folder) ? folder : existingFolder(dirname(folder))
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 

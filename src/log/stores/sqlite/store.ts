@@ -53,7 +53,7 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
 
   const logs = createPulse(() => reader?.version() ?? 0)
   const posts = createPulse(() => reader?.lastPosted() ?? 0)
-  const leases = createLeases(() => reader)
+  const leases = createLeases(openReader)
   const ports: OwnershipPorts = { ask, look, leases, logs, posts }
 
   function refuseClosed(): void {

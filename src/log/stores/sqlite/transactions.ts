@@ -136,15 +136,12 @@ function takeCommands(connection: Connection, { session, takes }: AppendRequest)
   }
 }
 
-function updateSession(
-  connection: Connection,
-  { session, expectedSeq, batch, time = null, summary }: AppendRequest,
-): void {
+function updateSession(connection: Connection, { session, expectedSeq, batch, time, summary }: AppendRequest): void {
   const head = nextSeq(expectedSeq, batch)
   if (summary === undefined) {
     connection
       .statement('UPDATE sessions SET head = ?, updated_at = coalesce(?, updated_at) WHERE id = ?')
-      .run(head, time, session)
+      .run(head, time ?? null, session)
     return
   }
   const { turns, state, owed, waitingFor, wakeAt, lastReason } = summary
@@ -154,7 +151,7 @@ function updateSession(
          owed = coalesce(?, owed), waiting_for = ?, wake_at = ?, last_reason = ? WHERE id = ?`,
     )
     .run(
-      ...[head, time, turns ?? null, state ?? null, owed === undefined ? null : Number(owed)],
+      ...[head, time ?? null, turns ?? null, state ?? null, owed === undefined ? null : Number(owed)],
       ...[waitingFor ?? null, wakeAt ?? null, lastReason ?? null, session],
     )
 }
