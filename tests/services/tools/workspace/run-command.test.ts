@@ -17,13 +17,14 @@ beforeEach(() => {
 const run = (command: string, more: { timeoutMs?: number } = {}, signal?: AbortSignal): Promise<string> =>
   call('run_command', { command, ...more }, signal)
 
-/** Alive, that is, there and not a zombie waiting for somebody to look at it. */
+/** Alive: there, and not a zombie that nobody has looked at yet. */
 function isAlive(pid: number): boolean {
   try {
-    const state = /\) (\w) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
-    return state !== 'Z' && state !== 'X'
+    process.kill(pid, 0)
+    if (process.platform !== 'linux') return true
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
-    // No such file: no such process.
+    // No such process, or none any more between the two looks.
     return false
   }
 }
@@ -71,7 +72,7 @@ describe('run_command', () => {
   })
 
   test('leaves no descriptor of its own to the command', async () => {
-    expect(await run('ls /proc/self/fd | head -4 | tr "\\n" " "; (: >&3) 2>/dev/null || echo closed')).toMatch(/closed/)
+    expect(await run('(: >&3) 2>/dev/null || echo closed')).toBe('closed\n[exit code 0]')
   })
 
   test('keeps the start and the end of a long output, between characters', async () => {
@@ -84,13 +85,13 @@ describe('run_command', () => {
   })
 
   test('asks a command to stop when its time is up, and keeps what it said', async () => {
-    const text = await run('trap "echo bye; exit 7" TERM; echo hello; sleep 1000 & wait', { timeoutMs: 200 })
-    expect(text).toBe('hello\nbye\n[stopped after 200 ms, exit code 7]')
+    const text = await run('trap "echo bye; exit 7" TERM; echo hello; sleep 1000 & wait', { timeoutMs: 1000 })
+    expect(text).toBe('hello\nbye\n[stopped after 1000 ms, exit code 7]')
   })
 
   test('kills a command that does not stop when asked', async () => {
-    const text = await run('trap "" TERM; echo $$ > pid; while :; do sleep 1000; done', { timeoutMs: 200 })
-    expect(text).toBe('[stopped after 200 ms, ended by SIGKILL]')
+    const text = await run('trap "" TERM; echo $$ > pid; while :; do sleep 1000; done', { timeoutMs: 1000 })
+    expect(text).toBe('[stopped after 1000 ms, ended by SIGKILL]')
     expect(isAlive(Number(readFileSync(join(root, 'pid'), 'utf8')))).toBe(false)
   })
 
@@ -117,9 +118,13 @@ describe('run_command', () => {
     expect(isAlive(Number(readFileSync(join(root, 'pid'), 'utf8')))).toBe(false)
   })
 
-  test('does not wait for a process that left the group and holds the output', async () => {
-    expect(await run('setsid sleep 3 & sleep 0.1; echo done')).toBe('done\n[exit code 0]')
-  })
+  // macOS has no setsid command.
+  test.skipIf(process.platform === 'darwin')(
+    'does not wait for a process that left the group and holds the output',
+    async () => {
+      expect(await run('setsid sleep 3 & sleep 0.1; echo done')).toBe('done\n[exit code 0]')
+    },
+  )
 
   test('says when a command cannot be started', async () => {
     await expect(run('echo a\0b')).rejects.toMatchObject({ code: 'COMMAND_NOT_STARTED' })
