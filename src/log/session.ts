@@ -32,6 +32,8 @@ export interface SessionOptions {
   readonly onDurable?: (events: readonly SessionEvent[]) => void
   /** Asked when a batch was sealed and observers were told; it goes in the same append. */
   readonly summary?: () => SummaryUpdate
+  /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
+  readonly held?: () => boolean
   /** Asked by `replace`: false while a step is open. */
   readonly mayReplace?: () => boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */
@@ -160,6 +162,7 @@ export async function openSession(store: LogStore, ownership: Ownership, options
     folded,
     now: options.now,
     limits: options.limits,
+    held: options.held,
     onSealed: options.onSealed,
     summary: options.summary,
     enqueue: writer.enqueue,
@@ -184,6 +187,8 @@ export async function openSession(store: LogStore, ownership: Ownership, options
     if (closing !== undefined) throw isOver()
   }
   const flush = async (): Promise<void> => {
+    // Whoever makes the batch does so without yielding, and seals it.
+    if (options.held?.()) await Promise.resolve()
     recorder.seal()
     if (failure !== undefined) throw failure
     const target = recorder.lastBatch

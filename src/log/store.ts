@@ -104,6 +104,8 @@ export interface Ownership {
   readonly epoch: number
   /** The next seq when it was acquired. */
   readonly head: number
+  /** Commands that waited when it was acquired, oldest first; `commands()` gives them too. A store may leave it out. */
+  readonly posted?: readonly PostedCommand[]
   /** Aborts when another owner took the session or the store was closed; its reason is a PawlError. */
   readonly lost: AbortSignal
   /**

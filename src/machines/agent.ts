@@ -2,7 +2,7 @@
  * The agent as a statechart. Only durable events move it; commands and verdicts record, and what they recorded is
  * raised in the same macrostep. So the state folded from the log is the live state, by construction.
  */
-import { type AnyActorRef, fromCallback, setup } from 'xstate'
+import { type AnyActorRef, type EventObject, fromCallback, setup } from 'xstate'
 import type { KnownEvent, MovingEvent, Recordable } from '../log/events.ts'
 import type { AskModelInput, CallInput, PrepareStepInput, StopTurnInput, WaitInput } from '../services/inputs.ts'
 import type { CallPhase, Verdict } from '../services/verdicts.ts'
@@ -72,7 +72,7 @@ const subject = ({ context, event }: At): Call | undefined => {
 }
 
 /** Stands for an actor in the chart; composition provides the real ones. */
-const inert = <Input>() => fromCallback<AgentEvent, Input>(() => {})
+const inert = <Input>() => fromCallback<EventObject, Input>(() => {})
 
 const chart = setup({
   types: {

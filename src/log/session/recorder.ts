@@ -21,6 +21,7 @@ export interface RecorderOptions {
   readonly folded: Folded
   readonly now: () => number
   readonly limits: TurnLimits
+  readonly held: (() => boolean) | undefined
   readonly onSealed: ((events: readonly SessionEvent[]) => void) | undefined
   readonly summary: (() => SummaryUpdate) | undefined
   /** Takes each sealed batch, in order. */
@@ -108,7 +109,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
       hand.patient = false
     },
     seal() {
-      if (sealing !== undefined) return // What an observer records is sealed below, as the next batch.
+      // What an observer records is sealed below, as the next batch.
+      if (sealing !== undefined || options.held?.()) return
       while (!isEmpty(hand)) sealHand()
     },
     inHand: () => [...(sealing?.events ?? []), ...hand.events],

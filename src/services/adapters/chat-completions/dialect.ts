@@ -15,7 +15,7 @@ export interface Dialect {
   readonly effort?: 'reasoning_effort' | 'thinking' | 'none'
   /** Whether usage is asked for by `stream_options`; true by default. */
   readonly streamUsage?: boolean
-  /** Call ids of other providers that do not fit are mapped to a digest; 64 of `A-Z a-z 0-9 _ . : -` by default. */
+  /** Call ids of other providers that do not fit are mapped to a digest; 40 of `A-Z a-z 0-9 _ -` fit by default. */
   readonly callIds?: { readonly maxLength?: number; readonly pattern?: RegExp }
   /** Whether user messages in a row are sent as one, their texts parted by a blank line; false by default. */
   readonly mergeUsers?: boolean

@@ -180,9 +180,12 @@ async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
 
 const MAX_MESSAGE = 2_000
 
+/** Shorter keys are placeholders for servers that ask for none, and words of ordinary messages. */
+const SECRET_LENGTH = 8
+
 /** A failure's message without the key and the query, should a server or a cause repeat them. */
 function discreet(failure: LlmFailure, call: Call | undefined): LlmFailure {
-  const secrets = [call?.apiKey ?? '', call?.endpoint.search ?? ''].filter((secret) => secret !== '')
+  const secrets = [call?.apiKey ?? '', call?.endpoint.search ?? ''].filter(({ length }) => length >= SECRET_LENGTH)
   const message = secrets.reduce((text, secret) => text.replaceAll(secret, '[hidden]'), failure.message)
   return Object.freeze({ ...failure, message: message.slice(0, MAX_MESSAGE) })
 }

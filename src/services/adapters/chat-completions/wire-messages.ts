@@ -73,7 +73,7 @@ type WireIds = (id: string) => string
 
 /** Ids that this provider gave stay; others stay if they fit. The same id is mapped the same way everywhere. */
 function wireIds(request: LlmRequest, { callIds = {} }: Dialect): WireIds {
-  const { maxLength = 64, pattern = /^[\w.:-]+$/ } = callIds
+  const { maxLength = 40, pattern = /^[\w-]+$/ } = callIds
   const own = new Set(
     request.messages.flatMap((message) =>
       message.source.kind === 'model' && message.source.provider === request.provider

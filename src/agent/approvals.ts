@@ -1,0 +1,53 @@
+/** Who may answer which question: bound to the call, its run and the digest of its arguments, and answered once. */
+import type { SessionEvent } from '../log/events.ts'
+import type { AgentContext } from '../machines/evolve.ts'
+import { callOf } from '../machines/tool-records.ts'
+import { ApprovalRefused } from '../services/errors.ts'
+import type { PendingApproval } from './agent.ts'
+
+export interface Answer {
+  readonly callId: string
+  readonly run: number
+  readonly digest: string
+}
+
+export interface Approvals {
+  place(event: SessionEvent): void
+  /** Why the answer cannot be taken; undefined if it can. */
+  refusal(context: AgentContext, answer: Answer, now: number): ApprovalRefused | undefined
+}
+
+export const pendingApprovals = ({ calls }: AgentContext): readonly PendingApproval[] =>
+  calls.flatMap(({ callId, run, name, arguments: raw, status, approval }) =>
+    status === 'awaiting' && approval !== undefined ? [{ callId, run, name, arguments: raw, ...approval }] : [],
+  )
+
+export function createApprovals(): Approvals {
+  /** What was decided, by call and run. */
+  const decided = new Map<string, 'approved' | 'denied' | 'expired'>()
+  const key = (callId: string, run: number): string => `${run} ${callId}`
+  return {
+    place(event) {
+      if (event.type !== 'tool/approval-resolved') return
+      decided.set(key(event.data.callId, event.data.run), event.data.decision)
+    },
+    refusal(context, { callId, run, digest }, now) {
+      const refused = (message: string, code: ConstructorParameters<typeof ApprovalRefused>[2]) =>
+        new ApprovalRefused(callId, message, code)
+      const decision = decided.get(key(callId, run))
+      if (decision === 'expired') return refused('its approval has expired', 'APPROVAL_EXPIRED')
+      if (decision !== undefined) return refused(`it was already ${decision}`, 'APPROVAL_ALREADY_RESOLVED')
+      const call = callOf(context, callId)
+      if (call?.status !== 'awaiting' || call.approval === undefined || call.run !== run) {
+        return refused(`nobody asked for approval of run ${run}`, 'APPROVAL_NOT_PENDING')
+      }
+      const { argumentsDigest, expiresAt } = call.approval
+      if (argumentsDigest !== digest) {
+        return refused('the digest is not that of its arguments: look at them again', 'APPROVAL_DIGEST_MISMATCH')
+      }
+      return expiresAt !== undefined && expiresAt <= now
+        ? refused('its approval has expired', 'APPROVAL_EXPIRED')
+        : undefined
+    },
+  }
+}

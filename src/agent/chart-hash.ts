@@ -1,0 +1,11 @@
+/** What `session/resumed` says of who resumed: the package's version and a hash of the chart it ran. */
+import { createHash } from 'node:crypto'
+import { agentMachine } from '../machines/agent.ts'
+
+export const VERSION = '0.1.0'
+
+/** 'sha256:' and 16 hex digits of the machine's config; functions count by their source. */
+export const chartHash: string = `sha256:${createHash('sha256')
+  .update(JSON.stringify(agentMachine.config, (_, value) => (typeof value === 'function' ? String(value) : value)))
+  .digest('hex')
+  .slice(0, 16)}`

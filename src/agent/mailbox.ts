@@ -1,0 +1,120 @@
+/** Commands from other processes: each taken once, in the append of what it recorded, or refused with its reason. */
+import { isDeepStrictEqual } from 'node:util'
+import { PawlError } from '../log/errors.ts'
+import type { OnCrash } from '../log/events.ts'
+import type { UserMessage } from '../log/messages.ts'
+import type { Session } from '../log/session.ts'
+import type { CommandOutcome, PostedCommand } from '../log/store.ts'
+import type { AgentCommand, CancelCommand } from '../machines/commands.ts'
+import type { AgentSnapshot } from '../machines/fold.ts'
+import { DuplicateMessage } from '../services/errors.ts'
+import { toMessage } from '../services/input.ts'
+import type { Approvals } from './approvals.ts'
+
+export interface MailboxOptions {
+  readonly session: Session
+  readonly approvals: Approvals
+  readonly now: () => number
+  readonly onCrashOf: (callId: string) => OnCrash
+  readonly snapshot: () => AgentSnapshot
+  readonly send: (command: AgentCommand) => void
+}
+
+export interface Mailbox {
+  /** The cancel of the open turn that was posted before opening: it is recorded with `session/resumed`, and taken there. */
+  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined
+  /** Takes commands as they come, until the signal aborts. @throws what the store throws */
+  serve(commands: AsyncIterable<PostedCommand>): Promise<void>
+}
+
+type Decision = CommandOutcome | { readonly kind: 'accepted'; readonly command: AgentCommand }
+
+const refused = (code: string, message: string): CommandOutcome => ({ kind: 'refused', code, message })
+
+export function createMailbox(options: MailboxOptions): Mailbox {
+  const { session, snapshot, send } = options
+  const handled = new Set<string>()
+
+  const handle = (posted: PostedCommand): void => {
+    if (handled.has(posted.id)) return
+    handled.add(posted.id)
+    const decision = decide(options, posted)
+    if (decision.kind !== 'accepted') {
+      session.take(posted.id, decision)
+      session.seal()
+      return
+    }
+    // In hand before the command records: both are one append.
+    session.take(posted.id, { kind: 'taken' })
+    send(decision.command)
+    session.seal()
+  }
+
+  return {
+    takeCancel(posted) {
+      const { value, context } = snapshot()
+      const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
+      if (found?.kind !== 'cancel' || value === 'idle') return undefined
+      handled.add(found.id)
+      session.take(found.id, { kind: 'taken' })
+      return { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) }
+    },
+    async serve(commands) {
+      for await (const posted of commands) handle(posted)
+    },
+  }
+}
+
+function decide(options: MailboxOptions, posted: PostedCommand): Decision {
+  const { value, context } = options.snapshot()
+  switch (posted.kind) {
+    case 'followup':
+    case 'steer':
+    case 'inject':
+      return decideMessage(options.session, posted.kind, posted.message)
+    case 'cancel':
+      if (posted.turn === context.turn && value !== 'idle') {
+        const keep = posted.keepInbox ? { keepInbox: true } : {}
+        return accepted({ type: 'command.cancel', cause: posted.cause, turn: posted.turn, ...keep })
+      }
+      return posted.turn <= context.turn && value !== 'idle'
+        ? refused('TURN_OVER', `Turn ${posted.turn} is over`)
+        : refused(
+            posted.turn <= context.turn ? 'TURN_OVER' : 'SESSION_IDLE',
+            `Turn ${posted.turn} is not running: the session is idle`,
+          )
+    case 'approve':
+    case 'deny': {
+      const { callId, run } = posted
+      const refusal = options.approvals.refusal(context, posted, options.now())
+      if (refusal !== undefined) return refused(refusal.code, refusal.message)
+      const by = posted.by === undefined ? {} : { by: posted.by }
+      if (posted.kind === 'approve') {
+        return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
+      }
+      const reason = posted.reason === undefined ? {} : { reason: posted.reason }
+      return accepted({ type: 'command.deny', callId, run, ...reason, ...by })
+    }
+    case 'wake':
+      return accepted({ type: 'command.wake' })
+    default:
+      return refused('UNKNOWN_COMMAND', `This agent knows no command "${String((posted as PostedCommand).kind)}"`)
+  }
+}
+
+const accepted = (command: AgentCommand): Decision => ({ kind: 'accepted', command })
+
+function decideMessage(session: Session, kind: 'followup' | 'steer' | 'inject', posted: UserMessage): Decision {
+  try {
+    const message = toMessage(posted, posted.id)
+    const known = session.standingOf(message.id)
+    if (known === undefined) return accepted({ type: `command.${kind}`, message })
+    if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
+    const duplicate = new DuplicateMessage(message.id)
+    return refused(duplicate.code, duplicate.message)
+  } catch (thrown) {
+    // Only the checks of the message throw here; another process sent it, and is told why.
+    const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
+    return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}

@@ -1,0 +1,164 @@
+/** What an agent is made with: the public options, checked once, so that nothing later has to doubt them. */
+import type { InspectionEvent } from 'xstate'
+import type { LogStore } from '../log/store.ts'
+import { type Clock, MAX_TIMER_MS, systemClock } from '../services/clock.ts'
+import { InvalidOption } from '../services/errors.ts'
+import type { Hooks } from '../services/hooks/contract.ts'
+import type { ModelAdapter, RetryPolicy } from '../services/llm/adapter.ts'
+import { completePolicy } from '../services/llm/retry.ts'
+import type { Section } from '../services/llm/sections.ts'
+import type { Settings } from '../services/runtime.ts'
+import type { Tool } from '../services/tools/contract.ts'
+import type { Agent } from './agent.ts'
+
+/** Bounds on what a turn or a session may spend: tokens, ms, currency units. */
+export interface Limits {
+  readonly tokens?: number
+  readonly timeMs?: number
+  readonly cost?: number
+}
+
+/** Extends an agent when it is made; what it returns is called when the agent closes. */
+export type Plugin = (agent: Agent) => void | (() => void | Promise<void>)
+
+/** Everything but `model` has a default. */
+export interface AgentOptions {
+  readonly model: ModelAdapter
+  /** Others, reachable from the `agent/request` hook. The same provider and model twice is InvalidOption. */
+  readonly models?: readonly ModelAdapter[]
+  /** Memory by default, which is said once. */
+  readonly store?: LogStore
+  /** Opened, or created if it is not there; a new id by default. */
+  readonly sessionId?: string
+  /** Takes the session from an owner that still lives: that one is fenced. */
+  readonly steal?: boolean
+  /** Gives creation up; means nothing once the agent is there. */
+  readonly signal?: AbortSignal
+  /** Told to the model as the system text; `{{name}}` is a variable. */
+  readonly system?: string | readonly Section[]
+  /** Told to the model as a message, when it changes. */
+  readonly context?: readonly Section[]
+  readonly variables?: Readonly<Record<string, string>>
+  readonly tools?: readonly Tool[]
+  readonly hooks?: Partial<Hooks>
+  readonly plugins?: readonly Plugin[]
+  /** Steps a turn may take; 50. */
+  readonly maxSteps?: number
+  /** Tokens of one answer; the adapter's. */
+  readonly maxTokens?: number
+  readonly reasoningEffort?: string
+  /** 10. */
+  readonly maxParallelToolCalls?: number
+  /** ms that hooks and tools have to settle after a cancel; 10,000. */
+  readonly settleTimeoutMs?: number
+  /** 'continue' carries an open turn on when its log is opened again; 'interrupt' closes it. */
+  readonly recovery?: 'continue' | 'interrupt'
+  /** Openings in a row that found work in flight, after which the turn is interrupted; 3. */
+  readonly maxResumes?: number
+  /** Comes before the adapter's. */
+  readonly retry?: RetryPolicy
+  readonly limits?: { readonly turn?: Limits; readonly session?: Limits }
+  readonly repeatedCalls?: { readonly warnAfter: number; readonly stopAfter: number } | false
+  readonly secrets?: readonly string[]
+  readonly fallbackDir?: string
+  /** ms to wait for the store; 30,000. */
+  readonly storeTimeoutMs?: number
+  readonly clock?: Clock
+  /** 0 to 1. */
+  readonly random?: () => number
+  readonly newId?: () => string
+  readonly inspect?: (event: InspectionEvent) => void
+}
+
+/** The options with their defaults. */
+export interface Checked {
+  readonly settings: Settings
+  readonly adapters: ReadonlyMap<string, ModelAdapter>
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly maxSteps: number
+  readonly maxParallelToolCalls: number
+  readonly settleTimeoutMs: number
+  readonly recovery: 'continue' | 'interrupt'
+  readonly maxResumes: number
+  readonly clock: Clock
+  readonly random: () => number
+  readonly newId: () => string
+}
+
+export const adapterKey = (provider: string, model: string): string => JSON.stringify([provider, model])
+
+/** @throws InvalidOption naming the first option that cannot be. */
+export function checkOptions(options: AgentOptions): Checked {
+  const { maxSteps = 50, maxParallelToolCalls = 10, settleTimeoutMs = 10_000, maxResumes = 3 } = options
+  const { recovery = 'continue', storeTimeoutMs = 30_000, sessionId, maxTokens } = options
+  demand('maxSteps', isCount(maxSteps), 'a whole number of at least 1')
+  demand('maxParallelToolCalls', isCount(maxParallelToolCalls), 'a whole number of at least 1')
+  demand('maxTokens', maxTokens === undefined || isCount(maxTokens), 'a whole number of at least 1')
+  demand('maxResumes', maxResumes === 0 || isCount(maxResumes), 'a whole number of at least 0')
+  demand('settleTimeoutMs', isDelay(settleTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
+  demand('storeTimeoutMs', isDelay(storeTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
+  demand('recovery', recovery === 'continue' || recovery === 'interrupt', '"continue" or "interrupt"')
+  demand('sessionId', sessionId === undefined || isName(sessionId), 'text of 1 to 256 characters')
+  if (options.retry !== undefined) completePolicy(options.retry)
+  return {
+    settings: settingsOf(options),
+    adapters: adaptersOf(options),
+    tools: toolsOf(options.tools ?? []),
+    maxSteps,
+    maxParallelToolCalls,
+    settleTimeoutMs,
+    recovery,
+    maxResumes,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    newId: options.newId ?? (() => crypto.randomUUID()),
+  }
+}
+
+function demand(option: string, holds: boolean, what: string): void {
+  if (!holds) throw new InvalidOption(option, `must be ${what}`)
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1
+const isDelay = (ms: number): boolean => Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMER_MS
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= 256
+
+function settingsOf({ model, system, context, variables, maxTokens, reasoningEffort, retry }: AgentOptions): Settings {
+  return {
+    system: typeof system === 'string' ? [{ name: 'system', text: system }] : (system ?? []),
+    context: context ?? [],
+    variables: variables ?? {},
+    model,
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(reasoningEffort === undefined ? {} : { reasoningEffort }),
+    ...(retry === undefined ? {} : { retry }),
+  }
+}
+
+function adaptersOf({ model, models = [] }: AgentOptions): ReadonlyMap<string, ModelAdapter> {
+  demand('model', isAdapter(model), 'a model adapter, such as deepseek() or scripted([...])')
+  const adapters = new Map([[adapterKey(model.provider, model.model), model]])
+  for (const other of models) {
+    demand('models', isAdapter(other), 'a list of model adapters')
+    const key = adapterKey(other.provider, other.model)
+    const known = adapters.get(key)
+    if (known !== undefined) {
+      throw new InvalidOption('models', `"${other.model}" of provider "${other.provider}" is there twice`)
+    }
+    adapters.set(key, other)
+  }
+  return adapters
+}
+
+const isAdapter = (value: ModelAdapter | undefined): boolean =>
+  isName(value?.provider) && isName(value?.model) && typeof value?.stream === 'function'
+
+function toolsOf(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  const named = new Map<string, Tool>()
+  for (const tool of tools) {
+    demand('tools', typeof tool?.execute === 'function' && isName(tool.name), 'a list of tools made by tool()')
+    if (named.has(tool.name)) throw new InvalidOption('tools', `there are two tools named "${tool.name}"`)
+    named.set(tool.name, tool)
+  }
+  return named
+}

@@ -1,0 +1,32 @@
+/** What the chart's state means to the outside. */
+import type { SummaryUpdate } from '../log/store.ts'
+import { owed } from '../machines/evolve.ts'
+import type { AgentSnapshot } from '../machines/fold.ts'
+
+type Running = 'idle' | 'running' | 'waiting'
+
+/** Waiting is only for the outside: every call that is under way wants an approval, or a retry wants its time. */
+export function statusOf({ value, context }: AgentSnapshot): Running {
+  if (value === 'idle') return 'idle'
+  if (context.cancel !== null) return 'running'
+  if (typeof value !== 'string') return value.stepRequest === 'waiting' ? 'waiting' : 'running'
+  return value === 'toolExec' && waitsForApproval(context) ? 'waiting' : 'running'
+}
+
+const waitsForApproval = ({ calls }: AgentSnapshot['context']): boolean =>
+  calls.some(({ status }) => status === 'awaiting') &&
+  calls.every(({ status }) => status === 'awaiting' || status === 'planned' || status === 'settled')
+
+/** What a list of sessions shows without reading logs; `lastReason` is the caller's to add. */
+export function summaryOf(snapshot: AgentSnapshot): SummaryUpdate {
+  const { context } = snapshot
+  const state = statusOf(snapshot)
+  const base = { turns: context.turn, state, owed: state === 'running' || owed(context) }
+  if (state !== 'waiting') return base
+  if (typeof snapshot.value !== 'string') {
+    const wakeAt = context.retry === null ? {} : { wakeAt: context.retry.at + context.retry.delayMs }
+    return { ...base, waitingFor: 'retry', ...wakeAt }
+  }
+  const expiries = context.calls.flatMap(({ approval }) => approval?.expiresAt ?? [])
+  return { ...base, waitingFor: 'approval', ...(expiries.length > 0 ? { wakeAt: Math.min(...expiries) } : {}) }
+}

@@ -1,0 +1,210 @@
+/** Actor: one attempt of a request. Every chunk is logged before it counts. */
+import { MAX_EVENT_BYTES, type PlannedCall } from '../log/events.ts'
+import { utf8Bytes } from '../log/json.ts'
+import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
+import type { LlmRequest } from '../log/requests.ts'
+import { type Service, serviceActor } from './actor.ts'
+import { callHook } from './hooks/failure.ts'
+import type { AskModelInput } from './inputs.ts'
+import type { ModelAdapter } from './llm/adapter.ts'
+import { type Assembler, assemble, createAssembler, interruptedPrefix } from './llm/assembler.ts'
+import { assemblePrompt } from './llm/prompt.ts'
+import { buildRequest } from './llm/request.ts'
+import { completePolicy, planRetry } from './llm/retry.ts'
+import { contained, untilAborted } from './llm/stream.ts'
+import type { AgentRuntime } from './runtime.ts'
+import { parseArguments } from './tools/arguments.ts'
+import type { Answer, Retry, Verdict } from './verdicts.ts'
+
+export const askModel = serviceActor<AskModelInput>(run, (input, failure) => failed(input, failure))
+
+const attemptOf = ({ turn, step, attempt }: AskModelInput) => ({ turn, step, attempt })
+
+const failed = (input: AskModelInput, failure: LlmFailure): Verdict => ({
+  type: 'verdict.failed',
+  ...attemptOf(input),
+  failure,
+})
+
+/** One attempt's stream as it is taken in. */
+interface Taken {
+  readonly assembler: Assembler
+  readonly chunkSeqs: number[]
+}
+
+async function run(service: Service<AskModelInput>): Promise<Verdict> {
+  const { input, runtime } = service
+  const { turn } = runtime
+  // The turn's signal ends the request; so does closing, which leaves the turn open.
+  const signal = AbortSignal.any([turn.signal, runtime.closing])
+  const aborted = (partial?: Answer): Verdict => ({
+    type: 'verdict.aborted',
+    ...attemptOf(input),
+    ...(partial === undefined ? {} : { partial }),
+  })
+  try {
+    const prompt = await promptOf(runtime, input)
+    const { request, adapter } = await buildRequest(runtime, input, prompt)
+    await runtime.session.flush()
+    if (signal.aborted) return aborted()
+    const taken: Taken = { assembler: createAssembler(), chunkSeqs: [] }
+    turn.partial = () => partialOf(runtime, request, taken)
+    await take(service, { request, adapter, signal }, taken)
+    const { finish } = taken.assembler
+    if (signal.aborted && finish?.kind !== 'error') return aborted(partialOf(runtime, request, taken))
+    return await concluded(runtime, input, { request, adapter, taken })
+  } catch (thrown) {
+    if (signal.aborted && !runtime.session.failed.aborted) return aborted()
+    throw thrown
+  } finally {
+    turn.partial = undefined
+  }
+}
+
+/** The prompt the step was prepared with; after a crash it is assembled anew. */
+async function promptOf(runtime: AgentRuntime, { turn, step }: AskModelInput) {
+  const known = runtime.turn.prompt
+  if (known?.step === step) return known.prompt
+  const prompt = await assemblePrompt(runtime, turn, step)
+  runtime.turn.prompt = { step, prompt }
+  return prompt
+}
+
+type Asked = { readonly request: LlmRequest; readonly adapter: ModelAdapter | undefined }
+
+async function take(
+  { input, runtime }: Service<AskModelInput>,
+  { request, adapter, signal }: Asked & { readonly signal: AbortSignal },
+  { assembler, chunkSeqs }: Taken,
+): Promise<void> {
+  const digest = runtime.digester.digest(request)
+  for await (const chunk of untilAborted(streamOf(runtime, { request, adapter }, signal), signal)) {
+    if (signal.aborted) return
+    chunkSeqs.push(logChunk(runtime, input, chunk, chunkSeqs.length === 0 ? digest : undefined))
+    assembler.push(chunk)
+    if (chunk.type === 'finish') return
+    if (runtime.session.queuedBytes > READY_BYTES) await runtime.session.ready()
+  }
+}
+
+/** More than this waiting for the store, and the stream is asked to wait as well. */
+const READY_BYTES = 262_144
+
+function streamOf(runtime: AgentRuntime, { request, adapter }: Asked, signal: AbortSignal): AsyncIterable<StreamChunk> {
+  const handlers = runtime.hooks.of('llm/stream')
+  return handlers.reduceRight<() => AsyncIterable<StreamChunk>>(
+    (next, handler) => () => handler({ request, signal }, next),
+    () => contained(adapter, request, signal),
+  )()
+}
+
+const logChunk = (runtime: AgentRuntime, input: AskModelInput, chunk: StreamChunk, request?: string): number =>
+  runtime.append({
+    type: 'assistant/chunk',
+    data: { ...attemptOf(input), chunk, ...(request === undefined ? {} : { request }) },
+  }).seq
+
+async function concluded(
+  runtime: AgentRuntime,
+  input: AskModelInput,
+  { request, adapter, taken }: Asked & { readonly taken: Taken },
+): Promise<Verdict> {
+  const assembled = assemble(taken.assembler, {
+    newCallId: () => `call-${runtime.newId()}`,
+    isUsed: (id) => runtime.session.hasCallId(id),
+  })
+  if (assembled.kind === 'failed') return failedAttempt(runtime, input, { request, adapter }, assembled.failure)
+  const { content, calls, finish, usage, replayState } = assembled
+  const message: AssistantMessage = {
+    id: runtime.newId(),
+    role: 'assistant',
+    content,
+    source: sourceOf(request, replayState),
+  }
+  const answer: Answer = { message, finish, chunkSeqs: taken.chunkSeqs, ...(usage === undefined ? {} : { usage }) }
+  if (isTooLarge(answer)) return failed(input, RESPONSE_TOO_LARGE)
+  return { type: 'verdict.answered', ...attemptOf(input), answer, calls: calls.map((call) => planned(runtime, call)) }
+}
+
+/** Room for the rest of the event: places, seqs, the scheduled calls. */
+const isTooLarge = ({ message, chunkSeqs }: Answer): boolean =>
+  utf8Bytes(JSON.stringify(message)) + chunkSeqs.length * 9 > MAX_EVENT_BYTES - 65_536
+
+const RESPONSE_TOO_LARGE: LlmFailure = {
+  code: 'RESPONSE_TOO_LARGE',
+  message: 'The answer is larger than one event of the log may be',
+}
+
+const sourceOf = ({ provider, model }: LlmRequest, replayState?: AssistantMessage['source']['replayState']) => ({
+  kind: 'model' as const,
+  provider,
+  model,
+  ...(replayState === undefined ? {} : { replayState }),
+})
+
+/** Classified once, here: what the tool becomes later changes no batch that was scheduled. */
+function planned({ tools }: AgentRuntime, { id, name, arguments: raw }: ToolCallBlock): PlannedCall {
+  const parsed = parseArguments(raw)
+  const mode = parsed.kind === 'parsed' ? (tools.get(name)?.modeOf(parsed.args) ?? 'exclusive') : 'exclusive'
+  return { callId: id, name, mode }
+}
+
+function partialOf(runtime: AgentRuntime, request: LlmRequest, { assembler, chunkSeqs }: Taken): Answer | undefined {
+  const content = interruptedPrefix(assembler)
+  if (content.length === 0) return undefined
+  return {
+    message: { id: runtime.newId(), role: 'assistant', content, source: sourceOf(request) },
+    finish: { kind: 'aborted', failure: { code: 'ABORTED', message: 'The turn was cancelled' } },
+    chunkSeqs: [...chunkSeqs],
+    ...(assembler.usage === undefined ? {} : { usage: assembler.usage }),
+  }
+}
+
+/** The hook decides, the planner at its core: it plans a retry, somebody else takes one over, or the failure stands. */
+async function failedAttempt(
+  runtime: AgentRuntime,
+  input: AskModelInput,
+  { request, adapter }: Asked,
+  failure: LlmFailure,
+): Promise<Verdict> {
+  const { turn, step, attempt, chain } = input
+  const policy = completePolicy(runtime.settings.retry ?? adapter?.retry)
+  const { signal } = runtime.turn
+  const payload = { turn, step, attempt, provider: request.provider, failure, retryPolicy: policy, signal }
+  let plan: Retry | undefined
+  const decided = await callHook(runtime, 'agent/request-error', { turn, step }, payload, async () => {
+    plan = planRetry({
+      policy,
+      provider: request.provider,
+      failure,
+      chain,
+      newId: runtime.newId,
+      random: runtime.random,
+    })
+    return plan === undefined ? undefined : { kind: 'retry' as const }
+  })
+  if (decided?.kind !== 'retry') return failed(input, failure)
+  return {
+    type: 'verdict.retry',
+    ...attemptOf(input),
+    retry: plan ?? adopted(runtime, request.provider, failure, chain),
+  }
+}
+
+/** A hook asked for another attempt where the planner would not: it starts at once, and is logged like any other. */
+const adopted = (
+  { newId }: AgentRuntime,
+  provider: string,
+  failure: LlmFailure,
+  chain: AskModelInput['chain'],
+): Retry => ({
+  retryId: chain?.policyKey === ADOPTED ? chain.retryId : newId(),
+  provider,
+  policyKey: ADOPTED,
+  retry: chain?.policyKey === ADOPTED ? chain.retry + 1 : 1,
+  delayMs: 0,
+  failure,
+  mode: 'always',
+})
+
+const ADOPTED = '["hook"]'

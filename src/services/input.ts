@@ -1,0 +1,27 @@
+/** What a person hands over, made a message: checked as JSON, with an id, frozen. */
+import { InvalidEvent } from '../log/errors.ts'
+import { toJson } from '../log/json.ts'
+import type { UserMessage } from '../log/messages.ts'
+import { validateNew } from '../log/validate.ts'
+import type { Input } from './tools/contract.ts'
+
+/**
+ * `id` is used unless the input is a message, which brings its own.
+ * @throws NotJson with the path, InvalidEvent for a shape that is no user message.
+ */
+export function toMessage(input: Input, id: string): UserMessage {
+  const message = toJson(asMessage(input, id), '$')
+  // The guard of the log itself decides what a user message is.
+  return validateNew({ type: 'user/message', data: message, surfaceOp: 'append' }).data as UserMessage
+}
+
+function asMessage(input: Input, id: string): unknown {
+  if (typeof input === 'string') return withText(id, [{ type: 'text', text: input }])
+  if (Array.isArray(input)) return withText(id, input)
+  if (typeof input !== 'object' || input === null) {
+    throw new InvalidEvent('A message is a string, a list of content blocks, or a message with role "user"')
+  }
+  return input
+}
+
+const withText = (id: string, content: readonly unknown[]) => ({ id, role: 'user', content, source: { kind: 'user' } })

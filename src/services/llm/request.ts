@@ -1,0 +1,108 @@
+/** Builds one attempt's request from the log: proposes a config, lets the hook and the adapter complete it, and logs the header. */
+
+import { PawlError } from '../../log/errors.ts'
+import { equalJson, type Json, toJson } from '../../log/json.ts'
+import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
+import type { Prompt } from '../hooks/contract.ts'
+import { callHook } from '../hooks/failure.ts'
+import type { AskModelInput } from '../inputs.ts'
+import type { AgentRuntime } from '../runtime.ts'
+import type { ModelAdapter, PreparedCall } from './adapter.ts'
+
+export interface BuiltRequest {
+  readonly request: LlmRequest
+  /** Absent where no adapter serves the config; a hook around the stream may. */
+  readonly adapter: ModelAdapter | undefined
+}
+
+/**
+ * Messages are derived first: what is injected while the request is being made belongs to the next step.
+ * @throws what the hook and the adapter's `prepare` throw.
+ */
+export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, prompt: Prompt): Promise<BuiltRequest> {
+  const { session } = runtime
+  const messages = session.messages()
+  const config = await decideConfig(runtime, input)
+  const adapter = runtime.adapterOf(config.provider, config.model)
+  const prepared: PreparedCall = (await adapter?.prepare?.(config, runtime.turn.signal)) ?? { config }
+  runtime.turn.signal.throwIfAborted()
+  logHeader(runtime, headerOf(prepared, prompt))
+  logContext(runtime, prepared)
+  const header = session.requestHeader as RequestHeader
+  const { config: logged, system, tools } = header
+  const request: LlmRequest = {
+    ...logged,
+    messages,
+    ...(system === undefined ? {} : { system }),
+    ...(tools === undefined ? {} : { tools }),
+    sessionId: session.id,
+  }
+  return { request: Object.freeze(request), adapter }
+}
+
+async function decideConfig(runtime: AgentRuntime, input: AskModelInput): Promise<LlmCallConfig> {
+  const { turn, step, attempt } = input
+  const { signal } = runtime.turn
+  const proposal = toJson(propose(runtime)) as unknown as LlmCallConfig
+  const payload = { turn, step, attempt, config: proposal, signal }
+  const decided = await callHook(runtime, 'agent/request', { turn, step }, payload, async () => proposal)
+  signal.throwIfAborted()
+  const config = toJson(decided) as unknown as LlmCallConfig
+  if (config.provider && config.model) return config
+  throw new PawlError('The request names no provider or no model: give both from agent/request', 'UNKNOWN')
+}
+
+/**
+ * The first request of a process takes the agent's options, with the logged effort for the same model; later ones what
+ * was logged last, so that a change proposed once stays. What an adapter filled in is never proposed.
+ */
+function propose({ session, settings, headerLogged }: AgentRuntime): LlmCallConfig {
+  const logged = session.requestHeader
+  if (headerLogged && logged !== null) return withoutDefaults(logged)
+  const { provider, model } = settings.model
+  const same = logged !== null && logged.config.provider === provider && logged.config.model === model
+  const effort = settings.reasoningEffort ?? (same ? withoutDefaults(logged).reasoningEffort : undefined)
+  return {
+    provider,
+    model,
+    ...(effort === undefined ? {} : { reasoningEffort: effort }),
+    ...(settings.maxTokens === undefined ? {} : { maxTokens: settings.maxTokens }),
+  }
+}
+
+function withoutDefaults({ config, adapterDefaults }: RequestHeader): LlmCallConfig {
+  const { reasoningEffort, maxTokens, ...rest } = config
+  return {
+    ...rest,
+    ...(reasoningEffort === undefined || adapterDefaults?.reasoningEffort ? {} : { reasoningEffort }),
+    ...(maxTokens === undefined || adapterDefaults?.maxTokens ? {} : { maxTokens }),
+  }
+}
+
+function headerOf({ config, adapterDefaults }: PreparedCall, prompt: Prompt): RequestHeader {
+  const marked = adapterDefaults?.reasoningEffort || adapterDefaults?.maxTokens
+  return {
+    config,
+    ...(marked ? { adapterDefaults } : {}),
+    ...(prompt.system ? { system: prompt.system } : {}),
+    ...(prompt.tools.length > 0 ? { tools: prompt.tools } : {}),
+  }
+}
+
+/** Logged at a process's first request, and then whenever it differs. */
+function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
+  const logged = runtime.session.requestHeader
+  const same = logged !== null && equalJson(logged as unknown as Json, toJson(header))
+  if (runtime.headerLogged && same) return
+  const reason = logged === null ? 'initial' : runtime.headerLogged ? 'change' : 'resume'
+  runtime.append({ type: 'request/header', data: { header, reason } })
+  runtime.headerLogged = true
+}
+
+function logContext(runtime: AgentRuntime, { config, contextWindow }: PreparedCall): void {
+  const { provider, model } = config
+  const data = { provider, model, ...(contextWindow === undefined ? {} : { contextWindow }) }
+  const logged = runtime.session.requestContext
+  if (logged !== null && equalJson(logged as unknown as Json, data)) return
+  runtime.append({ type: 'request/context', data })
+}

@@ -1,0 +1,107 @@
+/**
+ * The retry planner: whether a failed attempt is tried again, and when. Pure but for the random number it is given;
+ * nothing is ever planned past a timer's range.
+ */
+import type { LlmFailure } from '../../log/messages.ts'
+import { MAX_TIMER_MS } from '../clock.ts'
+import { InvalidOption } from '../errors.ts'
+import type { RetryChain } from '../inputs.ts'
+import type { Retry } from '../verdicts.ts'
+import type { Backoff, RetryPolicy } from './adapter.ts'
+
+/** A policy with every field filled in. */
+export type CompletePolicy = (
+  | { readonly mode: 'normal'; readonly maxRetries: number; readonly retryableCodes: readonly string[] }
+  | { readonly mode: 'always' }
+) & { readonly backoff: Required<Backoff> }
+
+export const RETRYABLE_CODES: readonly string[] = ['EMPTY_RESPONSE', 'RATE_LIMIT', 'SERVER', 'TIMEOUT', 'TRANSPORT']
+
+/**
+ * Checks a policy and fills in its defaults: normal, 2 retries of the transient codes, 500 ms doubling to 10 s, a tenth
+ * of jitter.
+ * @throws InvalidOption naming the field.
+ */
+export function completePolicy(policy: RetryPolicy = {}, option = 'retry'): CompletePolicy {
+  const check = (ok: boolean, field: string, must: string): void => {
+    if (!ok) throw new InvalidOption(`${option}.${field}`, `must be ${must}`)
+  }
+  const mode = policy.mode ?? 'normal'
+  check(mode === 'normal' || mode === 'always', 'mode', '"normal" or "always"')
+  for (const key of Object.keys(policy)) check(KEYS.has(key), key, `one of ${[...KEYS].join(', ')}`)
+  const backoff = completeBackoff(policy.backoff ?? {}, check)
+  if (policy.mode === 'always') return { mode: 'always', backoff }
+  const { maxRetries = 2, retryableCodes = RETRYABLE_CODES } = policy
+  check(Number.isSafeInteger(maxRetries) && maxRetries >= 0, 'maxRetries', 'a whole number of at least 0')
+  const named = retryableCodes.every((code) => typeof code === 'string' && code !== '')
+  const distinct = new Set(retryableCodes).size === retryableCodes.length
+  check(named && distinct && retryableCodes.length > 0, 'retryableCodes', 'distinct codes, at least one')
+  return { mode: 'normal', maxRetries, retryableCodes, backoff }
+}
+
+const KEYS: ReadonlySet<string> = new Set(['mode', 'maxRetries', 'retryableCodes', 'backoff'])
+
+function completeBackoff(
+  backoff: Backoff,
+  check: (ok: boolean, field: string, must: string) => void,
+): Required<Backoff> {
+  const { initialDelayMs = 500, maxDelayMs = 10_000, jitterRatio = 0.1 } = backoff
+  const isDelay = (ms: number): boolean => Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMER_MS
+  check(isDelay(maxDelayMs), 'backoff.maxDelayMs', `ms above 0, at most ${MAX_TIMER_MS}`)
+  check(
+    isDelay(initialDelayMs) && initialDelayMs <= maxDelayMs,
+    'backoff.initialDelayMs',
+    'ms above 0, at most maxDelayMs',
+  )
+  check(jitterRatio >= 0 && jitterRatio <= 1, 'backoff.jitterRatio', 'between 0 and 1')
+  return { initialDelayMs, maxDelayMs, jitterRatio }
+}
+
+export interface RetryRequest {
+  readonly policy: CompletePolicy
+  readonly provider: string
+  readonly failure: LlmFailure
+  /** The chain so far; a new step, provider or policy begins another. */
+  readonly chain: RetryChain | null
+  readonly newId: () => string
+  /** 0 to 1. */
+  readonly random: () => number
+}
+
+/** The retry to record, or undefined: the failure is final. */
+export function planRetry({ policy, provider, failure, chain, newId, random }: RetryRequest): Retry | undefined {
+  const policyKey = keyOf(policy)
+  const goesOn = chain !== null && chain.provider === provider && chain.policyKey === policyKey
+  const retry = goesOn ? chain.retry + 1 : 1
+  if (policy.mode === 'normal' && (!policy.retryableCodes.includes(failure.code) || retry > policy.maxRetries)) {
+    return undefined
+  }
+  const delayMs = delayOf(policy, failure, retry, random)
+  if (delayMs === undefined) return undefined
+  const retryId = goesOn ? chain.retryId : newId()
+  const plan = { retryId, provider, policyKey, retry, delayMs, failure }
+  return policy.mode === 'normal'
+    ? { ...plan, mode: 'normal', maxRetries: policy.maxRetries }
+    : { ...plan, mode: 'always' }
+}
+
+const keyOf = ({ backoff, ...policy }: CompletePolicy): string => {
+  const { initialDelayMs, maxDelayMs, jitterRatio } = backoff
+  const head = policy.mode === 'normal' ? ['normal', policy.maxRetries, [...policy.retryableCodes].sort()] : ['always']
+  return JSON.stringify([...head, initialDelayMs, maxDelayMs, jitterRatio])
+}
+
+/** The provider's word is taken as it is up to the cap; over it a normal policy gives up and `always` waits its own. */
+function delayOf(
+  { mode, backoff }: CompletePolicy,
+  failure: LlmFailure,
+  retry: number,
+  random: () => number,
+): number | undefined {
+  const asked = failure.providerRetryAfterMs
+  if (asked !== undefined && asked <= backoff.maxDelayMs) return asked
+  if (asked !== undefined && mode === 'normal') return undefined
+  const { initialDelayMs, maxDelayMs, jitterRatio } = backoff
+  const grown = Math.min(initialDelayMs * 2 ** Math.min(retry - 1, 1024), maxDelayMs)
+  return Math.min(grown * (1 - jitterRatio + 2 * jitterRatio * random()), maxDelayMs)
+}

@@ -1,0 +1,59 @@
+/** Actor: decides what enters the next step. Nothing it does is logged but its decision. */
+import type { UserMessage } from '../log/messages.ts'
+import { type Service, serviceActor } from './actor.ts'
+import { HookMisuse } from './errors.ts'
+import type { PreStep } from './hooks/contract.ts'
+import { callHook, reportHookFailure } from './hooks/failure.ts'
+import { toMessage } from './input.ts'
+import type { PrepareStepInput } from './inputs.ts'
+import { assemblePrompt } from './llm/prompt.ts'
+import { proposeContext } from './llm/runtime-context.ts'
+import type { PreparedDecision, Verdict } from './verdicts.ts'
+
+const HOOK = 'agent/pre-step'
+
+export const prepareStep = serviceActor<PrepareStepInput>(run, (input, failure) =>
+  prepared(input, { kind: 'failed', failure }),
+)
+
+const prepared = ({ turn, step }: PrepareStepInput, decision: PreparedDecision): Verdict => ({
+  type: 'verdict.prepared',
+  turn,
+  step,
+  decision,
+})
+
+async function run({ input, runtime }: Service<PrepareStepInput>): Promise<Verdict> {
+  const { turn, step, messages } = input
+  const { signal } = runtime.turn
+  const prompt = await assemblePrompt(runtime, turn, step)
+  runtime.turn.prompt = { step, prompt }
+  const context = await proposeContext(runtime)
+  const payload = { turn, step, messages, prompt, signal, ...(context === undefined ? {} : { context }) }
+  const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
+  const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
+  try {
+    return prepared(input, checked(decided))
+  } catch (thrown) {
+    reportHookFailure(runtime, HOOK, { turn, step }, thrown)
+    throw thrown
+  }
+}
+
+/** A decision is data from outside: only what the log takes enters it. */
+function checked(decided: PreStep): PreparedDecision {
+  switch (decided?.kind) {
+    case 'reject':
+      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
+    case 'enter':
+      return { kind: 'enter', messages: unique(decided.messages.map((message) => toMessage(message, message.id))) }
+    default:
+      throw new HookMisuse(HOOK, 'it must give { kind: "enter", messages } or { kind: "reject", reason? }')
+  }
+}
+
+function unique(messages: readonly UserMessage[]): readonly UserMessage[] {
+  const ids = new Set(messages.map(({ id }) => id))
+  if (ids.size === messages.length) return messages
+  throw new HookMisuse(HOOK, 'two of the messages have the same id')
+}

@@ -1,0 +1,76 @@
+/**
+ * What the actors of one agent work with, found by the agent's ref. Composition fills it in; the chart never sees it,
+ * since nothing here may decide how a log folds.
+ */
+import type { AnyActorRef } from 'xstate'
+import type { RequestDigester } from '../log/digest.ts'
+import type { Recordable, SessionEvent } from '../log/events.ts'
+import type { UserMessage } from '../log/messages.ts'
+import type { Session } from '../log/session.ts'
+import type { Clock } from './clock.ts'
+import type { Prompt } from './hooks/contract.ts'
+import type { HookRegistry } from './hooks/registry.ts'
+import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
+import type { Section } from './llm/sections.ts'
+import type { Tool, ToolReceipt } from './tools/contract.ts'
+import type { Answer } from './verdicts.ts'
+
+/** What the agent was configured with, checked and complete. */
+export interface Settings {
+  readonly system: readonly Section[]
+  readonly context: readonly Section[]
+  readonly variables: Readonly<Record<string, string>>
+  readonly model: ModelAdapter
+  readonly maxTokens?: number
+  readonly reasoningEffort?: string
+  readonly retry?: RetryPolicy
+}
+
+/** The turn that is open in this process. */
+export interface OpenTurn {
+  /** One signal for everything of the turn; aborts with its cancel, or when the session is lost. */
+  readonly signal: AbortSignal
+  /** What a running request has so far; taken if it does not settle in time. */
+  partial: (() => Answer | undefined) | undefined
+  /** The prompt that the open step was prepared with. */
+  prompt: { readonly step: number; readonly prompt: Prompt } | undefined
+}
+
+export interface AgentRuntime {
+  readonly session: Session
+  readonly clock: Clock
+  readonly random: () => number
+  readonly newId: () => string
+  readonly settings: Settings
+  readonly hooks: HookRegistry
+  readonly tools: ReadonlyMap<string, Tool>
+  adapterOf(provider: string, model: string): ModelAdapter | undefined
+  readonly turn: OpenTurn
+  readonly digester: RequestDigester
+  /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
+  readonly closing: AbortSignal
+  /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
+  append(event: Recordable): SessionEvent
+  steer(message: UserMessage): ToolReceipt
+  inject(message: UserMessage): ToolReceipt
+  /** Somebody watches what a tool says of itself. */
+  progress(callId: string, text: string): void
+  /** Remembers the value behind a failure, for `agent/error`. */
+  noteError(error: unknown): void
+  /** The request header was logged by this process: after that only changes are. */
+  headerLogged: boolean
+}
+
+const runtimes = new WeakMap<AnyActorRef, AgentRuntime>()
+
+/** Binds an agent's ref to what its actors work with. Done once, before the actor starts. */
+export const bindRuntime = (agent: AnyActorRef, runtime: AgentRuntime): void => {
+  runtimes.set(agent, runtime)
+}
+
+/** @throws Error for a ref that no composition bound: the chart was started without `createAgent` or `agentActor`. */
+export function runtimeOf(agent: AnyActorRef): AgentRuntime {
+  const runtime = runtimes.get(agent)
+  if (runtime === undefined) throw new Error('This agent has no runtime: start it with createAgent or agentActor')
+  return runtime
+}

@@ -1,0 +1,42 @@
+/** Actor: lets the `agent/turn-stopping` hooks act before a turn ends. They act by data: a steer wins over a reason. */
+import type { TurnEndReason } from '../log/events.ts'
+import { type Service, serviceActor } from './actor.ts'
+import { HookMisuse } from './errors.ts'
+import { reportHookFailure } from './hooks/failure.ts'
+import type { StopTurnInput } from './inputs.ts'
+import type { Verdict } from './verdicts.ts'
+
+const HOOK = 'agent/turn-stopping'
+
+export const stopTurn = serviceActor<StopTurnInput>(run, ({ turn, step }, failure) => ({
+  type: 'verdict.stopping',
+  turn,
+  step,
+  failure,
+}))
+
+async function run({ input, runtime, stopped }: Service<StopTurnInput>): Promise<Verdict> {
+  const { turn, step, reason } = input
+  let decided: TurnEndReason | undefined
+  for (const hook of runtime.hooks.of(HOOK)) {
+    try {
+      decided = checked(await hook({ turn, reason, signal: runtime.turn.signal })) ?? decided
+    } catch (thrown) {
+      if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
+      throw thrown
+    }
+    if (runtime.turn.signal.aborted) break
+  }
+  return { type: 'verdict.stopping', turn, step, ...(decided === undefined ? {} : { reason: decided }) }
+}
+
+/** A turn that is about to end well may be ended by a policy instead; nothing else is a hook's to say. */
+function checked(reason: void | TurnEndReason): TurnEndReason | undefined {
+  if (reason === undefined || reason === null) return undefined
+  if (reason.kind === 'completed') return { kind: 'completed' }
+  if (reason.kind === 'stopped-by-policy' && typeof reason.policy === 'string') {
+    const why = reason.reason === undefined ? {} : { reason: String(reason.reason) }
+    return { kind: 'stopped-by-policy', policy: reason.policy, ...why }
+  }
+  throw new HookMisuse(HOOK, 'it may give { kind: "completed" }, { kind: "stopped-by-policy", policy } or nothing')
+}

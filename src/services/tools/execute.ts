@@ -1,0 +1,132 @@
+/** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
+import type { Json } from '../../log/json.ts'
+import type { UserMessage } from '../../log/messages.ts'
+import { callHook } from '../hooks/failure.ts'
+import { toMessage } from '../input.ts'
+import type { CallInput } from '../inputs.ts'
+import type { AgentRuntime } from '../runtime.ts'
+import { idempotencyKey, type Materialised } from './call.ts'
+import type { Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import {
+  abortedBeforeDispatch,
+  abortedWhileRunning,
+  invalidArguments,
+  invalidOutput,
+  thrownOutcome,
+  timedOut,
+  unknownTool,
+} from './outcome.ts'
+
+export interface Execution {
+  readonly input: CallInput
+  readonly info: ToolCallInfo
+  readonly tool: Tool | undefined
+  readonly parsed: Materialised
+  /** The chart no longer waits. */
+  readonly stopped: AbortSignal
+}
+
+export interface Executed {
+  readonly outcome: ToolOutcome
+  /** What the tool added, in order; kept also when it failed. */
+  readonly contexts: readonly UserMessage[]
+  readonly concludes: boolean
+  readonly meta: Json | undefined
+}
+
+/** Never throws for the tool or the hook: what they throw is the call's outcome. */
+export async function execute(runtime: AgentRuntime, execution: Execution): Promise<Executed> {
+  const said = { contexts: [] as UserMessage[], concludes: false, meta: undefined as Json | undefined }
+  const at = { turn: execution.input.turn, step: execution.input.step }
+  const outcome = await callHook(runtime, 'tools/execute', at, execution.info, () =>
+    runBody(runtime, execution, said),
+  ).catch(thrownOutcome)
+  return { outcome: outcome ?? thrownOutcome(new Error('tools/execute gave nothing')), ...said }
+}
+
+type Said = { contexts: UserMessage[]; concludes: boolean; meta: Json | undefined }
+
+async function runBody(runtime: AgentRuntime, execution: Execution, said: Said): Promise<ToolOutcome> {
+  const { input, tool, parsed } = execution
+  if (tool === undefined) return unknownTool(input.name, runtime.tools.keys())
+  if (parsed.kind === 'invalid') return invalidArguments(parsed.message)
+  const { signal } = runtime.turn
+  if (signal.aborted) return abortedBeforeDispatch
+  const own = new AbortController()
+  const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
+  try {
+    const outcome = await inTime(runtime, execution, tool, own, context, said)
+    return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
+  } finally {
+    // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
+    said.contexts = Object.freeze([...said.contexts]) as UserMessage[]
+  }
+}
+
+/** A body past its time is told to stop and left behind; what it says then is a late result. */
+async function inTime(
+  runtime: AgentRuntime,
+  { input, parsed, stopped }: Execution,
+  tool: Tool,
+  own: AbortController,
+  context: ToolContext,
+  said: Said,
+): Promise<ToolOutcome> {
+  const body = bodyOutcome(tool, parsed.args, context, said)
+  const { timeoutMs } = tool
+  if (timeoutMs === undefined) return body
+  let timer: unknown
+  const late = new Promise<'late'>((resolve) => {
+    timer = runtime.clock.setTimeout(() => resolve('late'), timeoutMs)
+  })
+  const first = await Promise.race([body, late])
+  runtime.clock.clearTimeout(timer)
+  if (first !== 'late') return first
+  own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
+  void body.then((outcome) => {
+    if (stopped.aborted || runtime.session.failed.aborted || runtime.closing.aborted) return
+    runtime.append({
+      type: 'tool/late-result',
+      data: { turn: input.turn, step: input.step, callId: input.callId, run: input.run, outcome: lateWords(outcome) },
+    })
+  })
+  return timedOut(timeoutMs)
+}
+
+const lateWords = (outcome: ToolOutcome): Json =>
+  outcome.kind === 'ok' ? { kind: 'ok', value: outcome.value } : { kind: 'error', text: outcome.text }
+
+async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said: Said): Promise<ToolOutcome> {
+  try {
+    const value = await tool.execute(args, context)
+    const rendered = await tool.render(value)
+    if (rendered.kind === 'invalid') return invalidOutput(rendered.message)
+    said.meta = tool.meta?.(args, value)
+    return rendered
+  } catch (thrown) {
+    return thrownOutcome(thrown)
+  }
+}
+
+function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
+  const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage => toMessage(from, runtime.newId())
+  const { turn, step, callId, run } = input
+  return {
+    signal,
+    sessionId: runtime.session.id,
+    turn,
+    step,
+    callId,
+    run,
+    idempotencyKey: idempotencyKey(runtime, callId),
+    steer: (from) => runtime.steer(message(from)),
+    inject: (from) => runtime.inject(message(from)),
+    addContext: (from) => {
+      said.contexts.push(message(from))
+    },
+    concludeTurn: () => {
+      said.concludes = true
+    },
+    progress: (text) => runtime.progress(callId, text),
+  }
+}

@@ -1,0 +1,85 @@
+/** From what a tool gave or threw to what the log keeps: sizes bounded, errors with a stable code. */
+import { PawlError } from '../../log/errors.ts'
+import { MAX_EVENT_BYTES } from '../../log/events.ts'
+import { utf8Bytes } from '../../log/json.ts'
+import type { ContentBlock, TextBlock } from '../../log/messages.ts'
+import { renderCauses } from '../llm/failure.ts'
+import type { CallResult } from '../verdicts.ts'
+import type { ToolOutcome } from './contract.ts'
+
+type ToolError = NonNullable<Extract<ToolOutcome, { kind: 'error' }>['error']>
+
+/** A failed call, in words the model can act on. Without `error` it is nobody's fault: a denial. */
+export const failedOutcome = (text: string, error?: ToolError): ToolOutcome => ({
+  kind: 'error',
+  text,
+  ...(error === undefined ? {} : { error }),
+})
+
+export const unknownTool = (name: string, known: Iterable<string>): ToolOutcome =>
+  failedOutcome(`There is no tool "${name}". Available: ${[...known].sort().join(', ') || 'none'}.`, {
+    name: 'ToolNotFoundError',
+    code: 'UNKNOWN_TOOL',
+  })
+
+export const invalidArguments = (message: string): ToolOutcome =>
+  failedOutcome(`Invalid arguments. ${message}`, { name: 'ToolArgsError', code: 'INVALID_ARGS' })
+
+export const invalidOutput = (message: string): ToolOutcome =>
+  failedOutcome(`The tool gave back what it may not. ${message}`, {
+    name: 'ToolOutputError',
+    code: 'INVALID_TOOL_OUTPUT',
+  })
+
+export const timedOut = (ms: number): ToolOutcome =>
+  failedOutcome(`The tool did not finish within ${ms} ms. What it had done by then stays done.`, {
+    name: 'TimeoutError',
+    code: 'TOOL_TIMEOUT',
+  })
+
+export const abortedWhileRunning: ToolOutcome = failedOutcome(
+  'The turn was cancelled while the tool ran. It may have taken effect, wholly or in part.',
+  { name: 'AbortError', code: 'ABORTED' },
+)
+
+export const abortedBeforeDispatch: ToolOutcome = failedOutcome(
+  'Not run: the turn was cancelled before this call began.',
+  { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' },
+)
+
+/** Only errors of ours carry a code: those of others are no vocabulary of the log. */
+export const thrownOutcome = (thrown: unknown): ToolOutcome =>
+  failedOutcome(
+    `Error: ${renderCauses(thrown)}`,
+    thrown instanceof PawlError ? { name: thrown.name, code: thrown.code } : undefined,
+  )
+
+/** The outcome as the call's result; one too large for the log keeps its head and tail. */
+export function resultOf(outcome: ToolOutcome, meta?: CallResult['meta']): CallResult {
+  const result: CallResult =
+    outcome.kind === 'ok'
+      ? { content: outcome.content, isError: false, ...(meta === undefined ? {} : { meta }) }
+      : { content: [{ type: 'text', text: outcome.text }], isError: true, ...errorOf(outcome.error) }
+  const bytes = utf8Bytes(JSON.stringify(result))
+  return bytes > MAX_RESULT_BYTES ? tooLarge(result, bytes) : result
+}
+
+const errorOf = (error: ToolError | undefined) => (error === undefined ? {} : { error })
+
+/** Room in one event for the result's place and marks. */
+const MAX_RESULT_BYTES = MAX_EVENT_BYTES - 16_384
+const KEPT_CHARACTERS = 16_000
+
+function tooLarge({ content }: CallResult, bytes: number): CallResult {
+  const text = content.map((block) => (isText(block) ? block.text : JSON.stringify(block))).join('\n')
+  const kept = `${text.slice(0, KEPT_CHARACTERS)}\n[... cut ...]\n${text.slice(-KEPT_CHARACTERS)}`
+  return {
+    content: [
+      { type: 'text', text: `The result has ${bytes} bytes, too many to keep. Its beginning and end:\n${kept}` },
+    ],
+    isError: true,
+    error: { name: 'ResultTooLargeError', code: 'RESULT_TOO_LARGE' },
+  }
+}
+
+const isText = (block: ContentBlock): block is TextBlock => block.type === 'text'
