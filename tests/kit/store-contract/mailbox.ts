@@ -1,6 +1,6 @@
 /** The mailbox: commands wait for an owner, are taken once, in the append's own transaction, and senders learn how. */
 import { expect, test } from 'vitest'
-import { SeqConflict } from '../../../src/log/errors.ts'
+import { SeqConflict, SessionNotFound } from '../../../src/log/errors.ts'
 import type { CommandOutcome, Ownership } from '../../../src/log/store.ts'
 import {
   chunk,
@@ -179,6 +179,17 @@ export function mailbox(open: OpenStore): void {
     leaving.abort(reason)
     await asked
     await expect(store.outcome('s', 'c', AbortSignal.abort(reason))).rejects.toBe(reason)
+  })
+
+  test('a sender that waits at a session that is deleted is told so', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    await store.post('s', command('c'))
+    const told = refusal(store.outcome('s', 'c', whileTesting()), SessionNotFound)
+    await turn()
+    await owner.release()
+    await store.delete('s')
+    await told
   })
 
   test('an append that fails takes nothing', async () => {
