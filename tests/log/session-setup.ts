@@ -8,8 +8,8 @@ import { memoryStore } from '../../src/log/stores/memory.ts'
 
 export const LIMITS = { maxSteps: 5, maxParallelToolCalls: 2 }
 
-/** What stands between the session and the store: does the real append, or not, or later, or fails. */
-export type Interference = (append: () => Promise<void>, call: number) => Promise<void>
+/** What stands between the session and the store: does the real append (or one of other events), or not, or later, or fails. */
+export type Interference = (append: (instead?: readonly SessionEvent[]) => Promise<void>, call: number) => Promise<void>
 
 export interface Append {
   readonly events: readonly SessionEvent[]
@@ -35,7 +35,7 @@ export async function setup(
     ...real,
     append(events, request) {
       appends.push({ events, options: request })
-      return interfere(() => real.append(events, request), appends.length)
+      return interfere((instead = events) => real.append(instead, request), appends.length)
     },
   }
   const session = await openSession(store, ownership, { now: () => 1_000, limits: LIMITS, ...rest })

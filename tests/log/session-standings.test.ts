@@ -60,14 +60,16 @@ describe('a message of the inbox', () => {
     expect(await standing('b', [...events, stepEnd(), stepStart(2)])).toMatchObject({ kind: 'entered', step: 1 })
   })
 
-  test('is dropped with the reason when its turn is blocked', async () => {
+  test('is dropped with the reason when its turn is blocked, unless a step had left it out before', async () => {
     const end: Recordable = { type: 'turn/end', data: { turn: 1, reason: { kind: 'blocked', reason: 'no' } } }
-    const found = await standing('a', [splice(['a']), turnStart(), claim(), end])
-    expect(found).toEqual({ kind: 'dropped', turn: 1, reason: 'no' })
+    const events = [splice(['a', 'b']), turnStart(), claim(), stepStart(), stepEnd(), claim(), end]
+    expect(await standing('a', events)).toEqual({ kind: 'dropped', turn: 1 })
+    expect(await standing('b', events)).toEqual({ kind: 'dropped', turn: 1, reason: 'no' })
   })
 
   test('that was put back at the head of its queue is pending again', async () => {
-    const found = await standing('a', [splice(['a']), turnStart(), claim(), splice(['a'])])
+    const end: Recordable = { type: 'turn/end', data: { turn: 1, reason: { kind: 'interrupted' } } }
+    const found = await standing('a', [splice(['a']), turnStart(), claim(), splice(['a']), end])
     expect(found).toEqual({ kind: 'pending', queue: 'next-turn', seq: 3 })
   })
 

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { Fenced, PawlError, StoreFailure } from '../../src/log/errors.ts'
-import type { Recordable } from '../../src/log/events.ts'
+import { Fenced, StoreFailure } from '../../src/log/errors.ts'
+import type { Recordable, SessionEvent } from '../../src/log/events.ts'
 import type { SummaryUpdate } from '../../src/log/store.ts'
-import { memoryStore } from '../../src/log/stores/memory.ts'
 import {
   call,
   chunk,
@@ -53,7 +52,7 @@ describe('appending', () => {
     const first = latch()
     let turns = 0
     const { session, appends } = await setup({
-      interfere: (append, n) => (n === 1 ? first.opened.then(append) : append()),
+      interfere: (append, n) => (n === 1 ? first.opened.then(() => append()) : append()),
       summary: (): SummaryUpdate => ({ turns: ++turns }),
     })
     session.append(turnStart())
@@ -100,7 +99,7 @@ describe('appending', () => {
 describe('waiting for the store', () => {
   test('flush closes the batch in hand and resolves once all recorded so far is durable', async () => {
     const gate = latch()
-    const { session } = await setup({ interfere: (append) => gate.opened.then(append) })
+    const { session } = await setup({ interfere: (append) => gate.opened.then(() => append()) })
     session.record([turnStart()])
     let done = false
     const flushed = session.flush().then(() => {
@@ -115,7 +114,7 @@ describe('waiting for the store', () => {
 
   test('durable resolves with the acknowledgement of that event, not before', async () => {
     const gates = [latch(), latch()]
-    const { session } = await setup({ interfere: (append, n) => gates[n - 1]!.opened.then(append) })
+    const { session } = await setup({ interfere: (append, n) => gates[n - 1]!.opened.then(() => append()) })
     const order: string[] = []
     session.append(turnStart())
     session.append(turnEnd())
@@ -131,8 +130,9 @@ describe('waiting for the store', () => {
   })
 
   test('ready holds while over a mebibyte waits, and the bytes that wait are told', async () => {
-    const gate = latch()
-    const { session } = await setup({ interfere: (append) => gate.opened.then(append) })
+    const gates = [latch(), latch()]
+    const { session } = await setup({ interfere: (append, n) => gates[n - 1]!.opened.then(() => append()) })
+    session.append(turnStart())
     await session.ready()
     for (const id of ['a', 'b', 'c']) session.append(big(id))
     expect(session.queuedBytes).toBeGreaterThan(1_048_576)
@@ -140,9 +140,11 @@ describe('waiting for the store', () => {
     const waiting = session.ready().then(() => {
       ready = true
     })
+    gates[0]?.open()
+    await session.durable(0)
     await settled()
     expect(ready).toBe(false)
-    gate.open()
+    gates[1]?.open()
     await waiting
     await session.flush()
     expect(session.queuedBytes).toBe(0)
@@ -211,6 +213,15 @@ describe('the window of chunks', () => {
     if (hurry === 'take') session.take('c1', { kind: 'taken' })
     if (hurry === 'take') session.seal()
     if (hurry === 'bytes') session.append(chunk('x'.repeat(65_536)))
+    expect(appends).toHaveLength(2)
+  })
+
+  test('other events open none: the chunk after one goes at once', async () => {
+    useFakeTimers()
+    const { session, appends } = await setup({ windowMs: 20 })
+    session.append(turnStart())
+    await settled()
+    session.append(chunk())
     expect(appends).toHaveLength(2)
   })
 
@@ -288,25 +299,17 @@ describe('a failed append', () => {
     expect([session.head, appends.length]).toEqual([0, 1])
   })
 
-  test('with other events in their place is no success', async () => {
-    const store = memoryStore()
+  test('with another event in the place of its own is no success', async () => {
+    const other: SessionEvent = { type: 'session/suspended', seq: 0, time: 999, data: {} }
     const { session } = await setup({
-      store,
-      async interfere() {
-        const thief = await store.acquire('s', { steal: true })
-        const event = {
-          type: 'turn/start',
-          seq: 0,
-          time: 999,
-          data: { turn: 1, limits: { maxSteps: 1, maxParallelToolCalls: 1 } },
-        } as const
-        await thief.append([event], { expectedSeq: 0 })
+      async interfere(append) {
+        await append([other])
         throw lost
       },
     })
     session.append(turnStart())
-    await expect(session.flush()).rejects.toBeInstanceOf(PawlError)
-    expect(session.failed.aborted).toBe(true)
+    await expect(session.flush()).rejects.toBe(lost)
+    expect(session.head).toBe(0)
   })
 
   test('with an error that is not ours becomes a StoreFailure around it', async () => {
@@ -350,6 +353,21 @@ describe('losing the ownership', () => {
     expect(session.failed.reason).toBeInstanceOf(Fenced)
     expect(() => session.append(turnEnd())).toThrow(Fenced)
     await session.durable(0)
+  })
+
+  test('while an append is in flight leaves its events in doubt, whatever is answered later', async () => {
+    const gate = latch()
+    const told: number[] = []
+    const { session, store } = await setup({
+      interfere: (append) => append().then(() => gate.opened),
+      onDurable: (events) => told.push(events.length),
+    })
+    session.append(turnStart())
+    await settled()
+    await store.acquire('s', { steal: true })
+    gate.open()
+    await settled()
+    expect([told, session.head, session.unflushed().length]).toEqual([[], 0, 1])
   })
 })
 

@@ -103,6 +103,20 @@ describe('recording', () => {
     expect(appends.flatMap((append) => types(append.events))).toEqual(['turn/start', 'turn/end'])
   })
 
+  test('while a batch is being made neither a note nor a flush closes it', async () => {
+    let held = true
+    const { session, appends } = await setup({ held: () => held })
+    session.record([turnStart()])
+    session.note('todo/write', {})
+    const flushed = session.flush()
+    session.record([turnEnd()])
+    expect(appends).toEqual([])
+    held = false
+    session.seal()
+    await flushed
+    expect(appends.map(({ events }) => types(events))).toEqual([['turn/start', 'todo/write', 'turn/end']])
+  })
+
   test('flush from an observer waits for the batch that is being sealed', async () => {
     let flushed: Promise<void> | undefined
     const { session } = await setup({
