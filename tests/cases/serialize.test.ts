@@ -9,8 +9,9 @@ import { chatBody } from '../../src/services/adapters/chat-completions/serialize
 import { deepseek } from '../../src/services/adapters/deepseek.ts'
 import { openaiCompatible } from '../../src/services/adapters/openai-compatible.ts'
 import type { ModelAdapter } from '../../src/services/llm/adapter.ts'
+import { assemblerOf } from '../../src/services/llm/assembler.ts'
 import { ask, failureIn } from '../kit/ask-adapter.ts'
-import { answer, wireServer } from '../kit/wire-server.ts'
+import { answer, delta, wireServer } from '../kit/wire-server.ts'
 
 let ids = 0
 const text = (said: string): ContentBlock => ({ type: 'text', text: said })
@@ -127,7 +128,7 @@ describe('messages', () => {
     ])
   })
 
-  test('an image that waits for an answer is refused, an older one is named', () => {
+  test('[llm-011] an image that waits for an answer is refused, an older one is named', () => {
     const image: ContentBlock = { type: 'image', attachment: { url: 'u' } }
     const asked = [user(text('see '), image), model(text('nice')), user(text('and?')), context('now')]
     expect(wire(asked)[0]).toEqual({ role: 'user', content: 'see [image]' })
@@ -206,6 +207,25 @@ describe('providers', () => {
     expect(got).not.toHaveProperty('stream_options')
     expect(got).not.toHaveProperty('max_tokens')
     expect(body({ reasoningEffort: 'high' }, { effort: 'none' })).not.toHaveProperty('reasoning_effort')
+  })
+
+  test('details of reasoning go back as they came, to the model that gave them and to no other', async () => {
+    const details = [
+      { type: 'reasoning.encrypted', data: 'zzz' },
+      { type: 'reasoning.text', signature: null },
+    ]
+    const events = [
+      ...details.map((one) => delta({ reasoning: 'h', reasoning_details: [one] })),
+      ...answer({ text: 'a' }),
+    ]
+    await using server = await wireServer([{ body: events }])
+    const assembled = assemblerOf(await ask(openaiCompatible({ baseURL: server.url, model: 'm' })))
+    const { replayState } = assembled
+    expect(replayState).toEqual({ response: { reasoning_details: details } })
+    const source = { kind: 'model' as const, provider: 'p', model: 'm', ...(replayState && { replayState }) }
+    const messages = [{ ...model(...assembled.blocks()), source }]
+    expect(wire(messages)).toMatchObject([{ content: 'a', reasoning_content: 'hh', reasoning_details: details }])
+    expect(JSON.stringify(body({ messages, model: 'other' }))).not.toContain('zzz')
   })
 
   test('users in a row are one message where two are refused', () => {

@@ -68,7 +68,7 @@ describe('causes are rendered', () => {
     expect(renderCauses(thrown)).toBe('fetch failed: connect ECONNREFUSED')
   })
 
-  test('members of an aggregate come in brackets, before the cause', () => {
+  test('[errors-002] members of an aggregate come in brackets, before the cause', () => {
     const thrown = new AggregateError([new Error('a'), 'b'], 'all failed', { cause: 'offline' })
     expect(renderCauses(thrown)).toBe('all failed [a; b]: offline')
   })

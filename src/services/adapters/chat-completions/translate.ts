@@ -5,6 +5,7 @@
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
 import { note } from './diagnostics.ts'
+import { replayStateOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
 import { isObject, listIn, objectIn, textIn, type WireObject } from './wire-json.ts'
 
@@ -32,6 +33,7 @@ export function createTranslation(): Translation {
     blocks.push(slot)
     return slot
   })
+  const details: unknown[] = []
   let usage: TokenUsage | undefined
   let reason: string | undefined
 
@@ -56,6 +58,7 @@ export function createTranslation(): Translation {
     })
   const takeChoice = (choice: WireObject): readonly StreamChunk[] => {
     const delta = isObject(choice.delta) ? choice.delta : objectIn(choice.message)
+    if (reason === undefined) details.push(...listIn(delta.reasoning_details))
     const said = reason === undefined ? [...sayAll(delta, say), ...ask(listIn(delta.tool_calls))] : late(delta)
     reason = worse(reason, textIn(choice.finish_reason))
     return said
@@ -70,7 +73,11 @@ export function createTranslation(): Translation {
     get finished() {
       return reason !== undefined
     },
-    end: () => [...blocks.map(ended), ...spent(), { type: 'finish', reason: finishReason(reason, blocks) }],
+    end: () => [
+      ...blocks.map(ended),
+      ...spent(),
+      { type: 'finish', reason: finishReason(reason, blocks), ...replayStateOf(details) },
+    ],
     fail: (failure) => [...spent(), { type: 'finish', reason: { kind: 'error', failure } }],
   }
 }

@@ -4,6 +4,7 @@ import type { AssistantMessage, ContentBlock, Message, ToolCallBlock, ToolResult
 import type { LlmRequest } from '../../../log/requests.ts'
 import { LlmError } from '../../errors.ts'
 import type { Dialect } from './dialect.ts'
+import { detailsFor } from './reasoning-details.ts'
 
 export type WireMessage =
   | { readonly role: 'system' | 'developer' | 'user'; readonly content: string }
@@ -21,7 +22,7 @@ export function wireMessages(request: LlmRequest, dialect: Dialect): readonly Wi
   refuseImages(request.messages)
   const ids = wireIds(request, dialect)
   const history = request.messages.flatMap((message): readonly WireMessage[] =>
-    message.role === 'assistant' ? assistantMessage(message, dialect, ids) : userMessages(message, ids),
+    message.role === 'assistant' ? assistantMessage(message, { request, dialect, ids }) : userMessages(message, ids),
   )
   const system = request.system ? [{ role: dialect.system ?? 'system', content: request.system } as const] : []
   return [...system, ...(dialect.mergeUsers ? history.reduce(merge, []) : history)]
@@ -43,7 +44,10 @@ function userMessages(message: Message, ids: WireIds): readonly WireMessage[] {
 }
 
 /** `content` is always a string: some servers refuse null beside reasoning. */
-function assistantMessage(message: AssistantMessage, dialect: Dialect, ids: WireIds): readonly WireMessage[] {
+function assistantMessage(
+  message: AssistantMessage,
+  { request, dialect, ids }: { request: LlmRequest; dialect: Dialect; ids: WireIds },
+): readonly WireMessage[] {
   const calls = message.content.filter(isCall)
   const content = textIn(message.content)
   if (content === '' && calls.length === 0) return []
@@ -54,6 +58,7 @@ function assistantMessage(message: AssistantMessage, dialect: Dialect, ids: Wire
       role: 'assistant',
       content,
       ...(key !== 'none' && reasoning !== '' && { [key]: reasoning }),
+      ...detailsFor(message, request),
       ...(calls.length > 0 && { tool_calls: calls.map((call) => wireCall(call, ids)) }),
     },
   ]
