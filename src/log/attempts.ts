@@ -7,11 +7,15 @@ import type { Message } from './messages.ts'
 import type { Surface } from './projections/surface.ts'
 import type { RequestHeader } from './requests.ts'
 
-/** An attempt in progress. `header` is the one its first chunk answers; null while none was ever logged. */
-export interface Attempt {
+/** Names an attempt; the first of a step is 1. */
+export interface AttemptPlace {
   readonly turn: number
   readonly step: number
   readonly attempt: number
+}
+
+/** An attempt in progress. `header` is the one its first chunk answers; null while none was ever logged. */
+export interface Attempt extends AttemptPlace {
   readonly messages: readonly Message[]
   readonly header: RequestHeader | null
 }
@@ -19,13 +23,15 @@ export interface Attempt {
 export interface AttemptTracker {
   /** Takes the next event, before the surface does. */
   note(event: SessionEvent): void
+  /** It is this attempt that is asking. Cheap: it may be asked of every chunk. */
+  isAsking(place: AttemptPlace): boolean
   /** The attempt being made after the events so far; null while no model is asked. */
   current(): Attempt | null
 }
 
 /** Follows the attempts of a log whose conversation `surface` is being given, event by event, after this tracker. */
 export function trackAttempts(surface: Surface): AttemptTracker {
-  let at: { turn: number; step: number; attempt: number } | null = null
+  let at: AttemptPlace | null = null
   // Undefined while messages still enter: they are read from the surface when the last one has.
   let messages: readonly Message[] | undefined
   let header: RequestHeader | null = null
@@ -81,6 +87,8 @@ export function trackAttempts(surface: Surface): AttemptTracker {
           return
       }
     },
+    isAsking: (place) =>
+      at !== null && at.attempt === place.attempt && at.step === place.step && at.turn === place.turn,
     current: () => at && { ...at, messages: messages ?? surface.messages(), header: answering ? asked : header },
   }
 }

@@ -7,6 +7,7 @@ import { parseArguments } from './arguments.ts'
 import type { Json } from './json.ts'
 import { canonicalJson } from './json.ts'
 import type { Message } from './messages.ts'
+import { beginsWith } from './projections/surface.ts'
 import type { LlmRequest } from './requests.ts'
 
 /** 'sha256:' and the hex digest of the request's canonical JSON, without `sessionId`. */
@@ -29,7 +30,7 @@ export function createRequestDigester(): RequestDigester {
   return {
     digest(request) {
       const { head, tail } = around(request)
-      const from = last && last.head === head && extendsBy(request.messages, last.messages) ? last : begin(head)
+      const from = last && last.head === head && beginsWith(request.messages, last.messages) ? last : begin(head)
       last = readOn(from, request.messages)
       return finish(last.hash.copy().update(tail))
     },
@@ -54,9 +55,6 @@ function around(request: LlmRequest): { head: string; tail: string } {
 }
 
 const begin = (head: string): Progress => ({ head, messages: [], hash: createHash('sha256').update(head) })
-
-const extendsBy = (messages: readonly Message[], prefix: readonly Message[]): boolean =>
-  messages.length >= prefix.length && prefix.every((message, i) => messages[i] === message)
 
 function readOn(from: Progress, messages: readonly Message[]): Progress {
   const hash = from.hash.copy()

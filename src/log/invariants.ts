@@ -33,6 +33,7 @@ export interface InvariantChecker {
   end(): readonly Violation[]
 }
 
+const NONE: readonly Violation[] = Object.freeze([])
 const TOPICS = [lifecycle, consequences, inboxRules, calls, streams, retries, history] as const
 
 /** A checker at the start of a log. After a breach of the log's structure it checks no further. */
@@ -47,7 +48,8 @@ export function createInvariantChecker(): InvariantChecker {
   const report = (rule: Rule, message: string) => found.push({ seq, rule, message })
   const topics = TOPICS.map((topic) => topic(frame, report))
 
-  const take = () => {
+  const take = (): readonly Violation[] => {
+    if (found.length === 0) return NONE
     const taken = Object.freeze(found)
     found = []
     return taken

@@ -1,17 +1,10 @@
 /** Any request, derived again from the log. What a model was shown stands in the log, and nothing else was shown. */
-import { type Attempt, trackAttempts } from './attempts.ts'
+import { type Attempt, type AttemptPlace, trackAttempts } from './attempts.ts'
 import { PawlError } from './errors.ts'
 import type { SessionEvent } from './events.ts'
 import type { Message } from './messages.ts'
 import { createSurface } from './projections/surface.ts'
 import type { LlmRequest, RequestHeader } from './requests.ts'
-
-export interface RequestPlace {
-  readonly turn: number
-  readonly step: number
-  /** 1 for the first. */
-  readonly attempt: number
-}
 
 /** A request of a header and messages, frozen; both must be frozen already. */
 export function requestOf(header: RequestHeader, messages: readonly Message[], sessionId: string): LlmRequest {
@@ -31,7 +24,7 @@ export function requestOf(header: RequestHeader, messages: readonly Message[], s
  */
 export function rebuildRequest(
   events: Iterable<SessionEvent>,
-  at: RequestPlace,
+  at: AttemptPlace,
   options: { readonly sessionId?: string } = {},
 ): LlmRequest {
   const found = findAttempt(events, at)
@@ -46,15 +39,14 @@ export function rebuildRequest(
   return requestOf(found.header, found.messages, options.sessionId ?? '')
 }
 
-function findAttempt(events: Iterable<SessionEvent>, at: RequestPlace): Attempt | undefined {
+function findAttempt(events: Iterable<SessionEvent>, at: AttemptPlace): Attempt | undefined {
   const surface = createSurface()
   const tracker = trackAttempts(surface)
   let found: Attempt | undefined
   for (const event of events) {
     tracker.note(event)
     surface.place(event)
-    const now = tracker.current()
-    if (now && now.turn === at.turn && now.step === at.step && now.attempt === at.attempt) found = now
+    if (tracker.isAsking(at)) found = tracker.current() ?? found
     else if (found) return found
   }
   return found

@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { parseArguments } from '../../src/log/arguments.ts'
 import { argumentsDigest, createRequestDigester, requestDigest } from '../../src/log/digest.ts'
 import type { Message } from '../../src/log/messages.ts'
+import { createSurface } from '../../src/log/projections/surface.ts'
 import type { LlmRequest } from '../../src/log/requests.ts'
-import { message } from '../kit/logs.ts'
+import { ev, logOf, message, textTurn, toolTurn } from '../kit/logs.ts'
 
 const sha256 = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`
 const ask = (messages: readonly Message[], more: Partial<LlmRequest> = {}): LlmRequest => ({
@@ -60,6 +61,19 @@ describe('a digester', () => {
         }
       }),
     )
+  })
+
+  test('gives the same digests for a conversation as it grows, also where results fall before one another', () => {
+    const summary = ev('user/message', message('s1'), {
+      surfaceOp: { op: 'replace', start: 4, end: 4 },
+      sourceEventSeqs: [4],
+    })
+    const surface = createSurface()
+    const digester = createRequestDigester()
+    for (const event of logOf(toolTurn(), textTurn('m2', 2), summary, textTurn('m3', 3))) {
+      surface.place(event)
+      expect(digester.digest(ask(surface.messages()))).toBe(requestDigest(ask(surface.messages())))
+    }
   })
 
   test('reads only the messages that are new', () => {

@@ -1,6 +1,6 @@
 /** Retries: each follows a failed attempt, counts within its policy, and starts the next attempt once. */
 import type { EventMap } from '../events.ts'
-import { askingNow, isAsking } from './stream.ts'
+import { askingNow } from './stream.ts'
 import type { TopicOf } from './topic.ts'
 
 type Retry = EventMap['llm/retry']
@@ -11,7 +11,8 @@ export const retries: TopicOf = (frame, report) => {
   let waiting: Retry | undefined
 
   const checkRetry = (data: Retry) => {
-    if (!isAsking(frame, data)) report('RETRY-ATTEMPT', `a retry of attempt ${data.attempt}, ${askingNow(frame)}`)
+    if (!frame.attempts.isAsking(data))
+      report('RETRY-ATTEMPT', `a retry of attempt ${data.attempt}, ${askingNow(frame)}`)
     const key = JSON.stringify([data.provider, data.policyKey])
     const before = chains.get(key)
     const expected = (before?.retry ?? 0) + 1

@@ -1,4 +1,5 @@
 /** Attempts: what is asked is what the log says, chunks keep the stream's grammar, an answer is made of them. */
+import type { AttemptPlace } from '../attempts.ts'
 import { createRequestDigester } from '../digest.ts'
 import type { EventMap, KnownEvent, SessionEvent } from '../events.ts'
 import type { FinishReason, StreamChunk } from '../messages.ts'
@@ -7,7 +8,7 @@ import type { Frame, Report, TopicOf } from './topic.ts'
 
 /** What came of the attempt that is asking. */
 interface Stream {
-  readonly key: string
+  readonly place: AttemptPlace
   readonly chunkSeqs: number[]
   readonly open: Map<number, string>
   readonly closed: Set<number>
@@ -15,8 +16,8 @@ interface Stream {
   finish: FinishReason | undefined
 }
 
-const openStream = (key: string): Stream => ({
-  key,
+const openStream = (place: AttemptPlace): Stream => ({
+  place,
   chunkSeqs: [],
   open: new Map(),
   closed: new Set(),
@@ -26,7 +27,7 @@ const openStream = (key: string): Stream => ({
 
 export const streams: TopicOf = (frame, report) => {
   const digester = createRequestDigester()
-  let stream = openStream('')
+  let stream = openStream(NOWHERE)
   let answered = false
 
   const checkFirst = (request: string | undefined) => {
@@ -37,8 +38,9 @@ export const streams: TopicOf = (frame, report) => {
       report('REQUEST-DIGEST', `the log gives ${expected}, the chunk says ${request ?? 'nothing'}`)
   }
   const checkChunk = ({ seq, data }: KnownEvent<'assistant/chunk'>) => {
-    if (!isAsking(frame, data)) return report('CHUNK-ATTEMPT', `a chunk of attempt ${keyOf(data)}, ${askingNow(frame)}`)
-    if (stream.key !== keyOf(data)) stream = openStream(keyOf(data))
+    if (!frame.attempts.isAsking(data))
+      return report('CHUNK-ATTEMPT', `a chunk of attempt ${keyOf(data)}, ${askingNow(frame)}`)
+    if (!isOf(stream, data)) stream = openStream(data)
     if (stream.chunkSeqs.length === 0) checkFirst(data.request)
     else if (data.request !== undefined) report('REQUEST-DIGEST', 'only the first chunk has a digest')
     stream.chunkSeqs.push(seq)
@@ -46,10 +48,10 @@ export const streams: TopicOf = (frame, report) => {
   }
   const checkAnswer = (event: KnownEvent<'assistant/message'>) => {
     if (answered) report('ANSWER-ONCE', `step ${frame.turn}/${frame.step} has an answer already`)
-    else if (!isAsking(frame, event.data))
+    else if (!frame.attempts.isAsking(event.data))
       report('ANSWER-ATTEMPT', `an answer to ${keyOf(event.data)}, ${askingNow(frame)}`)
     answered = true
-    const mine = stream.key === keyOf(event.data) ? stream : openStream('')
+    const mine = isOf(stream, event.data) ? stream : openStream(event.data)
     checkSources(mine, event.sourceEventSeqs, report)
     if (event.data.interrupted) checkInterrupted(frame, event.data, report)
     else checkFinish(mine.finish, event.data.finish, report)
@@ -64,15 +66,13 @@ export const streams: TopicOf = (frame, report) => {
   }
 }
 
-type InAttempt = { readonly turn: number; readonly step: number; readonly attempt: number }
+/** Before the first attempt. */
+const NOWHERE: AttemptPlace = { turn: 0, step: 0, attempt: 0 }
 
-const keyOf = (at: InAttempt): string => `${at.turn}/${at.step}/${at.attempt}`
+const isOf = ({ place }: Stream, at: AttemptPlace): boolean =>
+  place.attempt === at.attempt && place.step === at.step && place.turn === at.turn
 
-/** The attempt that `at` names is the one that is asking. */
-export function isAsking(frame: Frame, at: InAttempt): boolean {
-  const now = frame.attempts.current()
-  return now !== null && now.attempt === at.attempt && now.step === at.step && now.turn === at.turn
-}
+const keyOf = (at: AttemptPlace): string => `${at.turn}/${at.step}/${at.attempt}`
 
 /** For messages: which attempt asks. */
 export function askingNow(frame: Frame): string {

@@ -60,12 +60,13 @@ export function openFrame(surface: Surface, attempts: AttemptTracker): Frame {
 
 /** Moves the frame past an event, in place: the topics hold on to it. */
 export function advance(frame: Frame, event: SessionEvent): void {
-  Object.assign(frame, changesOf(frame, event))
+  const changes = changesOf(frame, event)
+  if (changes) Object.assign(frame, changes)
 }
 
 const fresh = { cancel: null, keepsInbox: false, interrupted: false, lastOutcome: null }
 
-function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> {
+function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> | undefined {
   switch (event.type) {
     case 'turn/start':
       return { ...fresh, turn: event.data.turn, turnOpen: true, step: 0, stepOpen: false, limits: event.data.limits }
@@ -86,7 +87,7 @@ function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> {
     case 'agent/inbox/spliced':
       return { inbox: inbox.evolve(frame.inbox, event) }
     default:
-      return {}
+      return undefined
   }
 }
 

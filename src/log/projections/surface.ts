@@ -28,6 +28,7 @@ export function createSurface(): Surface {
   const nodes: Node[] = []
   let history = createHistory()
   let snapshot: readonly Message[] | undefined
+  let lineage = {}
 
   const check = (event: Candidate) => {
     const op = replacement(event)
@@ -38,6 +39,7 @@ export function createSurface(): Surface {
     const [first, last] = rangeOf(nodes, node, op)
     nodes.splice(first, last - first + 1, node)
     history = createHistory()
+    lineage = {}
     for (const each of nodes) history.add(each)
   }
 
@@ -49,16 +51,30 @@ export function createSurface(): Surface {
       if (op) replace(event, op)
       else {
         nodes.push(event)
-        history.add(event)
+        if (!history.add(event)) lineage = {}
       }
       snapshot = undefined
     },
     nodes: () => nodes.map((node) => node.seq),
     messages() {
-      snapshot ??= Object.freeze(history.messages.slice())
+      if (snapshot) return snapshot
+      snapshot = Object.freeze(history.messages.slice())
+      lineages.set(snapshot, lineage)
       return snapshot
     },
   }
+}
+
+/** Which snapshots only grew from one another: those of one lineage. */
+const lineages = new WeakMap<readonly Message[], object>()
+
+/** `messages` begins with all of `prefix`. Two snapshots of one surface between which it only grew are not compared. */
+export function beginsWith(messages: readonly Message[], prefix: readonly Message[]): boolean {
+  if (messages.length < prefix.length) return false
+  const lineage = lineages.get(prefix)
+  if (lineage !== undefined && lineages.get(messages) === lineage) return true
+  for (let i = 0; i < prefix.length; i++) if (messages[i] !== prefix[i]) return false
+  return true
 }
 
 type Range = Exclude<SurfaceOp, 'append'>
@@ -119,23 +135,31 @@ function createHistory() {
   const messages: Message[] = []
   let batch: Batch = { start: 0, order: [], placed: [] }
 
+  const append = (message: Message) => {
+    messages.push(message)
+    return true
+  }
   const addAnswer = (message: AssistantMessage) => {
-    if (message.content.length > 0) messages.push(message)
+    if (message.content.length > 0) append(message)
     batch = { start: messages.length, order: callIds(message), placed: [] }
+    return true
   }
   const addResult = (message: ToolResultMessage) => {
     const rank = batch.order.indexOf(message.source.callId)
-    if (rank < 0 || batch.placed.includes(rank)) return messages.push(message)
+    if (rank < 0 || batch.placed.includes(rank)) return append(message)
     const before = batch.placed.filter((other) => other < rank).length
     batch.placed.splice(before, 0, rank)
-    return messages.splice(batch.start + before, 0, message)
+    const at = batch.start + before
+    if (at === messages.length) return append(message)
+    messages.splice(at, 0, message)
+    return false
   }
   return {
     messages,
-    add(node: Node) {
-      if (node.type === 'user/message') messages.push(node.data)
-      else if (node.type === 'assistant/message') addAnswer(node.data.message)
-      else addResult(node.data.message)
+    /** Whether what was there stayed in its place. */
+    add(node: Node): boolean {
+      if (node.type === 'user/message') return append(node.data)
+      return node.type === 'assistant/message' ? addAnswer(node.data.message) : addResult(node.data.message)
     },
   }
 }
