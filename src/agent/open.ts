@@ -15,6 +15,7 @@ import { callOf } from '../machines/tool-records.ts'
 import { askModel } from '../services/ask-model.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
+import { createInspection } from '../services/inspect/observer.ts'
 import { prepareStep } from '../services/prepare-step.ts'
 import { call } from '../services/run-call.ts'
 import { type AgentRuntime, bindRuntime } from '../services/runtime.ts'
@@ -32,7 +33,7 @@ import { type AgentOptions, adapterKey, type Checked } from './options.ts'
 import { createReceipts } from './receipts.ts'
 import { statusOf, summaryOf } from './status.ts'
 import { createTurnControl } from './turn-control.ts'
-import { createTurns } from './turns.ts'
+import { createTurns, type TurnResult } from './turns.ts'
 import { createWaiters } from './waiters.ts'
 
 const portsOf = new WeakMap<AnyActorRef, ChartPorts>()
@@ -46,12 +47,18 @@ function findPorts(agent: AnyActorRef): ChartPorts {
 /** The chart with its real actors, provided once for all agents of the process. */
 const liveMachine = provideEffects(findPorts, { prepareStep, askModel, wait, call, stopTurn })
 
+/** For who embeds an agent: what is durable, in order. */
+export interface Watch {
+  readonly onDurable?: (event: SessionEvent, ended: TurnResult | undefined) => void
+}
+
 /** Opens the session's log and starts its agent. The ownership stays the caller's to release when this throws. */
 export async function openAgent(
   store: LogStore,
   ownership: Ownership,
   options: AgentOptions,
   checked: Checked,
+  watch: Watch = {},
 ): Promise<Agent> {
   const { clock, newId, random, settings, tools, adapters } = checked
   const hooks = createHooks(options.hooks)
@@ -83,7 +90,12 @@ export async function openAgent(
       observer.tell(events)
     },
     onDurable(events) {
-      for (const event of events) receipts.place(event, turns.place(event))
+      for (const event of events) {
+        const ended = turns.place(event)
+        receipts.place(event, ended)
+        inspection?.(event)
+        watch.onDurable?.(event, ended)
+      }
       waiters.look()
     },
     summary: () => ({ ...summaryOf(actor.getSnapshot()), ...(lastReason === undefined ? {} : { lastReason }) }),
@@ -94,6 +106,8 @@ export async function openAgent(
 
   const snapshot = folded.snapshot()
   const actor = createActor(liveMachine, { snapshot })
+  const { inspect } = options
+  const inspection = inspect && createInspection({ inspect, actorRef: actor, folding: folded })
   const status = new BehaviorSubject<AgentStatus>(statusOf(snapshot))
   const control = createTurnControl({
     clock,

@@ -158,6 +158,7 @@ const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
   header: session.header,
   epoch: owner.epoch,
   head: session.log.length,
+  posted: session.letters.filter(({ outcome }) => outcome === undefined).map(({ command }) => command),
   lost: owner.lost.signal,
   async append(events, options) {
     if (owner.ended !== undefined) throw owner.ended

@@ -4,7 +4,7 @@ import pc from 'picocolors'
 import type { KnownEvent, SessionEvent } from '../../log/events.ts'
 import { textOf } from '../../log/messages.ts'
 import { eventLine } from './event-list.ts'
-import { argumentLine, count, duration, oneLine, type Palette, printable } from './text.ts'
+import { callLine, count, duration, oneLine, type Palette, printable } from './text.ts'
 
 export interface DemoFacts {
   readonly question: string
@@ -75,7 +75,7 @@ function ranPart(facts: DemoFacts, palette: Palette): readonly string[] {
 
 function ranLine({ data }: KnownEvent<'tool/call'>, facts: DemoFacts): string {
   const runs = facts.begun.filter(({ callId }) => callId === data.callId).map(({ run }) => run)
-  const what = oneLine(`${data.name} ${argumentLine(data.arguments, 40)}`, 36)
+  const what = oneLine(callLine(data, 40), 36)
   return oneLineKept(`  ${what.padEnd(36)}  ran ${runs.length}×  ${ranHow(data.callId, runs, facts)}`)
 }
 

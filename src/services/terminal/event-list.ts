@@ -3,7 +3,7 @@ import type { InboxItem, KnownEvent, SessionEvent } from '../../log/events.ts'
 import { type ContentBlock, textOf } from '../../log/messages.ts'
 import { reasonLine } from './reasons.ts'
 import { resultText } from './run-view.ts'
-import { argumentLine, clockTime, count, oneLine, type Palette } from './text.ts'
+import { callLine, clockTime, count, oneLine, type Palette } from './text.ts'
 
 const WIDTH = 100
 
@@ -82,7 +82,7 @@ function detail(event: SessionEvent): string {
 function toolDetail(event: SessionEvent): string {
   switch (event.type) {
     case 'tool/call':
-      return `${event.data.callId} ${oneLine(event.data.name, 60)} ${argumentLine(event.data.arguments, WIDTH)}`
+      return `${event.data.callId} ${callLine(event.data, WIDTH)}`
     case 'tool/approval-requested':
       return `${event.data.callId} run ${event.data.run}, ${event.data.purpose}`
     case 'tool/approval-resolved':

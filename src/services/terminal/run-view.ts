@@ -4,7 +4,7 @@
  */
 import type { KnownEvent, SessionEvent } from '../../log/events.ts'
 import { type StreamChunk, type ToolResultMessage, textOf } from '../../log/messages.ts'
-import { argumentLine, duration, oneLine, type Palette, printable } from './text.ts'
+import { callLine, duration, oneLine, type Palette, printable } from './text.ts'
 
 /** A piece of text and where it goes. */
 export interface Piece {
@@ -67,10 +67,7 @@ export function runView({ palette: c, width = 100, reasoning = false }: RunViewO
     const call = calls.get(data.callId) ?? { name: data.callId, arguments: '' }
     calls.set(data.callId, { ...call, dispatchedAt: time })
     const again = data.run > 1 ? ` (run ${data.run})` : ''
-    return line(
-      'out',
-      `${c.cyan('→')} ${c.bold(oneLine(call.name, 60))} ${c.dim(argumentLine(call.arguments, width - 30))}${again}`,
-    )
+    return line('out', `${c.cyan('→')} ${callLine(call, width - 30)}${again}`)
   }
 
   function settled({ data, time }: KnownEvent<'tool/result'>): Piece[] {
@@ -79,7 +76,7 @@ export function runView({ palette: c, width = 100, reasoning = false }: RunViewO
     const took = call.dispatchedAt === undefined ? 'not run' : duration(time - call.dispatchedAt)
     const failed = data.message.content[0].isError === true
     const mark = failed ? c.red('✗') : c.green('✓')
-    const head = `${oneLine(call.name, 60)} ${argumentLine(call.arguments, 30)}`.trim()
+    const head = callLine(call, 30)
     const code = data.error === undefined ? '' : ` ${data.error.code}:`
     const said = failed ? `${code} ${oneLine(resultText(data.message), Math.max(20, width - head.length - 30))}` : ''
     return line('out', `${mark} ${head} ${c.dim(`(${took})`)}${said}`)

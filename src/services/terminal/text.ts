@@ -43,6 +43,10 @@ export function argumentLine(raw: string, width: number): string {
   return oneLine(pairs.join(' '), width)
 }
 
+/** A call in a line: its tool's name, then its arguments in at most `width` characters. */
+export const callLine = (call: { readonly name: string; readonly arguments: string }, width: number): string =>
+  `${oneLine(call.name, 60)} ${argumentLine(call.arguments, width)}`.trim()
+
 /**
  * A call's raw arguments in full, indented JSON where they are JSON: for a person who must allow them. Nothing is taken
  * out here, control characters are spelled `\u202e`.

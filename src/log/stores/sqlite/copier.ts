@@ -16,6 +16,8 @@ function copy(): FromCopier {
     const connection = openReading(path)
     if (connection === undefined) throw storeFailure('io', path, 'there is nothing in it yet')
     try {
+      // SQLite takes the copy for a write.
+      connection.exec('PRAGMA query_only = 0')
       copyTo(connection, partial)
     } finally {
       connection.close()

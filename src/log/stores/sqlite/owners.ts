@@ -47,7 +47,8 @@ export function ownerLives(path: string, owner: string): boolean {
   if (!existsSync(file)) return false
   const connection = connect(file)
   try {
-    connection.statement('SELECT count(*) FROM sqlite_master').get()
+    // Not prepared: with libsql a statement would keep the file open until it is collected.
+    connection.exec('SELECT count(*) FROM sqlite_master')
     return false
   } catch (error) {
     if (error instanceof StoreFailure && error.reason === 'locked') return true

@@ -91,7 +91,8 @@ export function createReader(connection: Connection): Reader {
       const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
       if (end === undefined) return []
       const rows = many(BODIES, session, session, from, end)
-      return rows.flatMap((row) => decodeRow(path, row, json)).filter(({ seq }) => seq >= from && seq < to)
+      const events = unbroken(rows).flatMap((row) => decodeRow(path, row, json))
+      return events.filter(({ seq }) => seq >= from && seq < to)
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
     posted: (session, n) =>
@@ -130,6 +131,14 @@ function pageEnd(rows: readonly Columns[]): number | undefined {
     end = row.number('last_seq')
   }
   return end
+}
+
+/** The rows up to a hole, if there is one: what comes after it must not be shown. */
+function unbroken(rows: readonly Columns[]): readonly Columns[] {
+  const hole = rows.findIndex(
+    (row, i) => i > 0 && row.number('first_seq') !== (rows[i - 1]?.number('last_seq') ?? 0) + 1,
+  )
+  return hole < 0 ? rows : rows.slice(0, hole)
 }
 
 function decodeRow(path: string, row: Columns, json: (text: string, what: string) => unknown): SessionEvent[] {

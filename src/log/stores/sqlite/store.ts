@@ -86,7 +86,25 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     const reply = await ask({ kind: 'acquire', name: sessionId, createdAt: create?.createdAt ?? 0, steal, ...header })
     refuseClosed()
     if (reply.kind !== 'acquired') throw refusal(sessionId, reply)
-    return createOwnership(reply, ports)
+    const ownership = createOwnership(reply, ports)
+    try {
+      return { ...ownership, posted: await waiting(reply.session) }
+    } catch (error) {
+      await ownership.release()
+      throw error
+    }
+  }
+
+  /** The commands that nobody has taken, a page at a time. */
+  async function waiting(session: number): Promise<readonly PostedCommand[]> {
+    const commands: PostedCommand[] = []
+    for (let after = 0; ; ) {
+      const page = (await look((reader) => reader.posted(session, after))) ?? []
+      const last = page.at(-1)
+      if (last === undefined) return commands
+      commands.push(...page.map(({ command }) => command))
+      after = last.n
+    }
   }
 
   async function found(sessionId: string): Promise<Found> {
@@ -190,7 +208,7 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     leases.loseAll(({ epoch }) => new Fenced(epoch, `Epoch ${epoch} ended: the store at ${asked} was closed`))
     logs.wake()
     posts.wake()
-    // The writer's connection is closed last, and folds the write-ahead log back into the file.
+    // The writer's connection is closed last, and leaves nothing in the write-ahead log.
     reader?.connection.close()
     reader = undefined
     await writer?.close()

@@ -76,6 +76,8 @@ function close(): void {
   clearTimeout(idle)
   try {
     disown()
+    // Closing does this only where it is the last connection, and libsql's readers linger until they are collected.
+    truncateLog()
     ledger?.connection.close()
   } finally {
     ledger?.owner?.release()

@@ -1,0 +1,22 @@
+/** `pawl/adapters`: models, each translated to one stream of chunks. */
+export { type DeepseekOptions, deepseek } from './services/adapters/deepseek.ts'
+export { demo } from './services/adapters/demo.ts'
+export { type OpenaiCompatibleOptions, openaiCompatible } from './services/adapters/openai-compatible.ts'
+export {
+  type Attempt,
+  chunks,
+  fails,
+  finish,
+  type Gate,
+  gate,
+  hangs,
+  type Part,
+  pause,
+  reasoning,
+  type ScriptedOptions,
+  scripted,
+  text,
+  toolCall,
+  usage,
+} from './services/adapters/scripted.ts'
+export type { Backoff, ModelAdapter, PreparedCall, RetryPolicy } from './services/llm/adapter.ts'

@@ -1,0 +1,32 @@
+/** Takes a session and starts its agent; what fails on the way gives the session back. */
+
+import type { LogStore, SessionHeader } from '../log/store.ts'
+import { memoryStore } from '../log/stores/memory.ts'
+import type { Agent } from './agent.ts'
+import { openAgent, type Watch } from './open.ts'
+import { type AgentOptions, checkOptions } from './options.ts'
+
+/** As `createAgent`, and with a watch on what becomes durable. */
+export async function create(options: AgentOptions, watch: Watch = {}): Promise<Agent> {
+  const checked = checkOptions(options)
+  options.signal?.throwIfAborted()
+  const store = options.store ?? inMemory()
+  const id = options.sessionId ?? checked.newId()
+  const header: SessionHeader = { format: 1, id, createdAt: checked.clock.now() }
+  const ownership = await store.acquire(id, { create: header, ...(options.steal ? { steal: true } : {}) })
+  try {
+    options.signal?.throwIfAborted()
+    return await openAgent(store, ownership, options, checked, watch)
+  } catch (error) {
+    await ownership.release()
+    throw error
+  }
+}
+
+let told = false
+
+function inMemory(): LogStore {
+  if (!told) process.emitWarning('No store given: sessions live in memory and end with the process', 'PawlMemoryStore')
+  told = true
+  return memoryStore()
+}

@@ -1,0 +1,98 @@
+/** What flags and environment mean: which store, which folder, which model. Wrong ones are told apart from each other. */
+import { existsSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { LogStore } from '../log/store.ts'
+import { sqliteStore } from '../log/stores/sqlite.ts'
+import { deepseek } from '../services/adapters/deepseek.ts'
+import { demo } from '../services/adapters/demo.ts'
+import { openaiCompatible } from '../services/adapters/openai-compatible.ts'
+import type { ModelAdapter } from '../services/llm/adapter.ts'
+import { usage } from './console.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/** The user's state directory for Pawl, by the customs of the platform. */
+export function stateDirectory(env: Env = process.env, platform: NodeJS.Platform = process.platform): string {
+  if (platform === 'win32') return join(env.LOCALAPPDATA || join(homedir(), 'AppData', 'Local'), 'pawl')
+  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'pawl')
+  // A relative XDG_STATE_HOME is to be ignored (XDG Base Directory Specification).
+  const state = env.XDG_STATE_HOME?.startsWith('/') ? env.XDG_STATE_HOME : join(homedir(), '.local', 'state')
+  return join(state, 'pawl')
+}
+
+/** The store's file: the flag, else PAWL_STORE, else `pawl.db` in the state directory. */
+export function storePath(flag: string | undefined, env: Env = process.env): string {
+  return resolve(flag ?? (env.PAWL_STORE || join(stateDirectory(env), 'pawl.db')))
+}
+
+/** The store of commands that only read or answer: a missing file is an error, not a new store. */
+export function openExistingStore(path: string): LogStore {
+  if (!existsSync(path)) throw usage(`no store at ${path}: run something first, or name one with --store`)
+  return sqliteStore(path)
+}
+
+/** The flag that names the store in a command to copy, empty for the default one. */
+export const storeFlag = (path: string): string => (path === storePath(undefined) ? '' : ` --store ${shellWord(path)}`)
+
+/** A word a POSIX shell reads as itself. */
+export const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+
+/** The folder the file tools may see. */
+export function rootDirectory(flag: string | undefined): string {
+  const root = resolve(flag ?? process.cwd())
+  if (!existsSync(root)) throw usage(`no folder ${root}`)
+  if (!statSync(root).isDirectory()) throw usage(`${root} is not a folder`)
+  return root
+}
+
+export interface ModelFlags {
+  readonly model?: string | undefined
+  readonly baseUrl?: string | undefined
+}
+
+/**
+ * The model asked for. `defaulted` when none was named and there is neither a key nor a server for one. Models called
+ * deepseek-* take the key of DEEPSEEK_API_KEY, others of a server OPENAI_API_KEY, if any.
+ */
+export function chooseModel(flags: ModelFlags, env: Env = process.env): { adapter: ModelAdapter; defaulted: boolean } {
+  const baseURL = flags.baseUrl === undefined ? undefined : httpUrl(flags.baseUrl)
+  const key = env.DEEPSEEK_API_KEY || undefined
+  const model = flags.model ?? (baseURL !== undefined || key !== undefined ? 'deepseek-chat' : 'demo')
+  if (model.trim() === '') throw usage('--model needs a name')
+  if (model === 'demo') {
+    if (baseURL !== undefined) throw usage('--base-url names a server, and the demo model has none')
+    return { adapter: demo(), defaulted: flags.model === undefined }
+  }
+  if (baseURL === undefined) return { adapter: deepseek({ model, ...(key && { apiKey: key }) }), defaulted: false }
+  if (/^deepseek/i.test(model)) {
+    // A server of one's own often wants no key; the adapter always sends one.
+    return { adapter: deepseek({ model, baseURL, apiKey: key ?? 'none' }), defaulted: false }
+  }
+  const apiKey = env.OPENAI_API_KEY
+  return { adapter: openaiCompatible({ model, baseURL, ...(apiKey && { apiKey }) }), defaulted: false }
+}
+
+function httpUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') throw usage(`--base-url "${text}" is no http(s) URL`)
+  return text
+}
+
+/** A count given as a flag. */
+export function positiveInteger(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < 1)
+    throw usage(`${flag} "${text}" is no whole number from 1`)
+  return value
+}
+
+/** A session's name, as given. */
+export function sessionName(text: string): string {
+  if (text.trim() === '' || text.length > 200 || /\p{Cc}/u.test(text)) {
+    throw usage('a session is named by 1 to 200 printable characters')
+  }
+  return text
+}
