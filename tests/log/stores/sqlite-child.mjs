@@ -88,4 +88,5 @@ const tasks = {
   },
 }
 
-await tasks[task]()
+// Not awaited here, so that a process with nothing left to do ends with 0.
+void tasks[task]()

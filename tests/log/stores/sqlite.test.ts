@@ -2,11 +2,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import type { LogStore } from '../../../src/log/store.ts'
 import { sqliteStore } from '../../../src/log/stores/sqlite.ts'
 import { faultyStore } from '../../kit/faulty-store.ts'
 import type { OpenedStore } from '../../kit/store-contract/fixtures.ts'
 import { storeContract } from '../../kit/store-contract.ts'
+
+// Each test starts a thread, on however busy a machine.
+vi.setConfig({ testTimeout: 60_000 })
 
 const plain = (store: LogStore): LogStore => store
 
