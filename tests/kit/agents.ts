@@ -1,0 +1,111 @@
+/**
+ * Agents for tests: every one of them is held to the central claim after each batch, that folding its log gives its
+ * live state, and its log is verified when it closes.
+ */
+import { SimulatedClock } from 'xstate'
+import { type Agent, type AgentOptions, createAgent } from '../../src/agent.ts'
+import type { SessionEvent } from '../../src/log/events.ts'
+import type { LogStore } from '../../src/log/store.ts'
+import { memoryStore } from '../../src/log/stores/memory.ts'
+import { createFold } from '../../src/machines/fold.ts'
+import { verify } from '../../src/machines/verify.ts'
+import { scripted } from '../../src/services/adapters/scripted.ts'
+
+/** Thrown, and so failing the test, when the fold of the log differs from the live state. */
+export class FoldDiffers extends Error {}
+
+export interface StartedAgent extends AsyncDisposable {
+  readonly agent: Agent
+  readonly store: LogStore
+  /** The durable log so far, flushed first. */
+  log(): Promise<readonly SessionEvent[]>
+  /** How often fold and live were compared. */
+  readonly checks: () => number
+}
+
+/** Message ids, call ids and the like count up from 1, so that logs are equal from run to run. */
+export function countingIds(prefix = 'id'): () => string {
+  let n = 0
+  return () => `${prefix}-${++n}`
+}
+
+/**
+ * Starts an agent on a memory store (unless given), with counting ids and a model that says 'ok' (unless given). On
+ * disposal it is closed and its log verified.
+ */
+export async function startAgent(options: Partial<AgentOptions> = {}): Promise<StartedAgent> {
+  const store = options.store ?? memoryStore()
+  const sessionId = options.sessionId ?? 'session'
+  const before = await stored(store, sessionId)
+  const folded = createFold()
+  for (const event of before) folded.push(event)
+  let checks = 0
+  let differs: FoldDiffers | undefined
+  const watch = (agent: Agent): void => {
+    agent.on('session/event', (event) => folded.push(event))
+    agent.actor.subscribe((live) => {
+      checks += 1
+      const fold = folded.snapshot()
+      const [a, b] = [fold, live].map(({ value, context }) => JSON.stringify({ value, context }))
+      if (a !== b) differs ??= new FoldDiffers(`fold and live differ:\n${a}\n${b}`)
+    })
+  }
+  const agent = await createAgent({
+    model: scripted(() => 'ok'),
+    newId: countingIds(`i${before.length}`),
+    random: () => 0.5,
+    ...options,
+    store,
+    sessionId,
+    plugins: [watch, ...(options.plugins ?? [])],
+  })
+  return {
+    agent,
+    store,
+    async log() {
+      await agent.session.flush()
+      if (differs !== undefined) throw differs
+      return stored(store, sessionId)
+    },
+    checks: () => checks,
+    async [Symbol.asyncDispose]() {
+      await agent.close().catch(() => {})
+      if (differs !== undefined) throw differs
+      const verdict = verify(await stored(store, sessionId))
+      if (!verdict.ok) throw new Error(`the log breaks its rules: ${JSON.stringify(verdict.violations)}`)
+    },
+  }
+}
+
+/** All durable events of a session; none if it is not there. */
+export async function stored(store: LogStore, sessionId: string): Promise<readonly SessionEvent[]> {
+  const events: SessionEvent[] = []
+  if ((await store.header(sessionId)) === undefined) return events
+  for await (const event of store.read(sessionId)) events.push(event)
+  return events
+}
+
+/** Event types in order, a run of chunks as one `assistant/chunk*`. */
+export function typesOf(events: readonly SessionEvent[]): readonly string[] {
+  const types: string[] = []
+  for (const { type } of events) {
+    const name = type === 'assistant/chunk' ? 'assistant/chunk*' : type
+    if (name !== 'assistant/chunk*' || types.at(-1) !== name) types.push(name)
+  }
+  return types
+}
+
+/** The events of one type, narrowed. */
+export const ofType = <T extends SessionEvent['type']>(
+  events: readonly SessionEvent[],
+  type: T,
+): readonly Extract<SessionEvent, { type: T }>[] =>
+  events.filter((event): event is Extract<SessionEvent, { type: T }> => event.type === type)
+
+/** A clock that moves only when told: `clock.increment(ms)`. */
+export const simulatedClock = (): SimulatedClock => new SimulatedClock()
+
+/** Lets everything that is only a matter of microtasks and immediates happen. */
+export async function settle(rounds = 5): Promise<void> {
+  for (let i = 0; i < rounds; i++) await new Promise((resolve) => setImmediate(resolve))
+}
