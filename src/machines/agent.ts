@@ -228,6 +228,8 @@ export const agentMachine = chart.createMachine({
         'command.inject': { actions: record<'command.inject'>(records.deliverIdle) },
         'command.wake': { actions: record(records.wake) },
         'command.cancel': { guard: 'forIdle', actions: record<'command.cancel'>(records.cancelIdle) },
+        // At rest nothing is left open by closing.
+        'command.suspend': {},
         'session/resumed': { actions: [apply, record(records.startOwed)] },
         'turn/start': { target: 'turnOpen', actions: [apply, 'openTurn'] },
       },

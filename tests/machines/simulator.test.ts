@@ -6,7 +6,7 @@ import { emptyTally, simulate } from '../kit/simulator.ts'
 const { PAWL_SEED, PAWL_SEEDS, PAWL_THOROUGH } = process.env
 const SEEDS = PAWL_SEED === undefined ? range(1, Number(PAWL_SEEDS ?? 300)) : [Number(PAWL_SEED)]
 const POINTS =
-  PAWL_THOROUGH === undefined ? ({ crashes: 2, forks: 1 } as const) : ({ crashes: 'all', forks: 'all' } as const)
+  PAWL_THOROUGH === undefined ? ({ crashes: 1, forks: 1 } as const) : ({ crashes: 'all', forks: 'all' } as const)
 
 function range(first: number, count: number): readonly number[] {
   return Array.from({ length: count }, (_, index) => first + index)

@@ -2,10 +2,10 @@
  * One life of a simulated agent: the real chart over a log in memory, with actors that answer late, at once, never, or
  * throw. After every batch the state folded from the log must be the live one.
  */
-import { type ActorRefFrom, type AnyActorRef, createActor, fromCallback } from 'xstate'
+import { type ActorRefFrom, type AnyActorRef, createActor, type EventObject, fromCallback } from 'xstate'
 import type { Recordable, SessionEvent } from '../../../src/log/events.ts'
 import { placed, validateNew } from '../../../src/log/validate.ts'
-import type { AgentEvent, agentMachine } from '../../../src/machines/agent.ts'
+import type { agentMachine } from '../../../src/machines/agent.ts'
 import type { AgentCommand, CancelCommand } from '../../../src/machines/commands.ts'
 import { type AgentSnapshot, createFold, fold } from '../../../src/machines/fold.ts'
 import { type ChartPorts, provideEffects } from '../../../src/machines/live.ts'
@@ -70,7 +70,7 @@ function worldOf(agent: AnyActorRef): World {
 type StepInput = { readonly agent: AnyActorRef }
 
 const actor = <Input extends StepInput>(workOf: (input: Input) => Work) =>
-  fromCallback<AgentEvent, Input>(({ input, sendBack }) => worldOf(input.agent).start(workOf(input), sendBack))
+  fromCallback<EventObject, Input>(({ input, sendBack }) => worldOf(input.agent).start(workOf(input), sendBack))
 
 const liveMachine = provideEffects(worldOf, {
   prepareStep: actor<PrepareStepInput>((input) => ({ kind: 'prepareStep', input })),
@@ -276,7 +276,10 @@ export class World implements ChartPorts {
   /** Closes the batch in hand: fold and live must agree, and observers may give a command. */
   private seal(): void {
     if (this.log.length === this.sealed) return
-    for (const event of this.log.slice(this.sealed)) this.folded.push(event)
+    for (const event of this.log.slice(this.sealed)) {
+      if (!this.folded.accepts(event)) throw new Error(`No state awaits seq ${event.seq}, ${event.type}`)
+      this.folded.push(event)
+    }
     this.sealed = this.log.length
     this.batches.push(this.sealed)
     this.check()
@@ -370,7 +373,7 @@ export class World implements ChartPorts {
       if (!runs) this.effects.delete(effect)
     }
     for (let grace = 6; grace > 0 && this.effects.size > 0; grace--) this.step()
-    if (this.snapshot().value !== 'idle') this.send({ type: 'command.suspend' })
+    this.send({ type: 'command.suspend' })
     const past = this.past
     this.crash()
     return past
