@@ -98,7 +98,8 @@ const contentBlock = union(
     text,
     reasoning: text,
     image: object({ attachment: json }),
-    'tool-call': object({ id: name, name: string, arguments: string }),
+    // A provider may leave the id out of a chunk; the call's own id, minted then, is checked where calls are scheduled.
+    'tool-call': object({ id: string, name: string, arguments: string }),
     'tool-result': object({ toolCallId: name, content: list(block) }, { isError: flag }),
   },
   anything,
@@ -136,7 +137,10 @@ const toolMessage = all(
   oneResult,
 )
 
-const failure = object({ message: name, code: name }, { status: count, providerRetryAfterMs: amount, requestId: name })
+const failure = object(
+  { message: string, code: name },
+  { status: count, providerRetryAfterMs: amount, requestId: name },
+)
 const failed = object({ failure })
 const finish = union('kind', {
   stop: anything,
@@ -286,5 +290,5 @@ export const SHAPES: { readonly [K in EventType]: Check } = {
   'request/header': object({ header, reason: oneOf('initial', 'resume', 'change') }),
   'request/context': object({ provider: name, model: name }, { contextWindow: ordinal }),
   'tool/late-result': object({ ...inCall, run: count, outcome: json }),
-  'agent/hook-failed': object({ hook: name, turn: ordinal, error: failure }, { step: ordinal }),
+  'agent/hook-failed': object({ hook: name, turn: count, error: failure }, { step: count }),
 }
