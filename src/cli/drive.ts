@@ -20,6 +20,8 @@ export type Ending =
 export interface DriveOptions {
   /** The seq of the first event to show. */
   readonly from: number
+  /** Events before it that name the calls under way. */
+  readonly earlier: AsyncIterable<SessionEvent>
   readonly console: Console
   readonly approvals: ApprovalPolicy
   /** What to run; without it, what the log owes is carried on. */
@@ -87,8 +89,9 @@ function stopOnSignals(agent: Agent): { suspended: Promise<'suspended'>; dispose
 }
 
 async function show(agent: Agent, options: DriveOptions, onEvent: (event: SessionEvent) => void): Promise<void> {
-  const { console, from } = options
+  const { console, from, earlier } = options
   const view = runView({ palette: console.palette.out, width: process.stdout.columns ?? 100 })
+  if (!console.json) for await (const event of earlier) view.recall(event)
   for await (const event of agent.session.events({ from, live: true })) {
     onEvent(event)
     if (console.json) console.value(event)

@@ -1,6 +1,7 @@
 /** An agent with the CLI's tools and options, and where its log stood when it was opened. */
 import { join } from 'node:path'
 import { type Agent, createAgent } from '../agent.ts'
+import type { SessionEvent } from '../log/events.ts'
 import type { LogStore, Ownership, PostedCommand } from '../log/store.ts'
 import type { ModelAdapter } from '../services/llm/adapter.ts'
 import type { Tool } from '../services/tools/contract.ts'
@@ -14,14 +15,21 @@ export interface OpenOptions {
   readonly maxSteps?: number
 }
 
+export interface Opened {
+  readonly agent: Agent
+  /** The seq of the first event that this process records. */
+  readonly from: number
+  /** The calls that were made before, with their turns. */
+  readonly earlier: AsyncIterable<SessionEvent>
+}
+
 /** How long commands that wait at opening get to be taken, in ms. */
 const PATIENCE_MS = 10_000
 
 /**
- * Opens or creates a session; commands that were left for it before are taken then. `from` is the seq of the first
- * event that this process records.
+ * Opens or creates a session; commands that were left for it before are taken then.
  */
-export async function openAgent(options: OpenOptions): Promise<{ agent: Agent; from: number }> {
+export async function openAgent(options: OpenOptions): Promise<Opened> {
   let opened: Ownership | undefined
   const store: LogStore = {
     ...options.store,
@@ -43,7 +51,15 @@ export async function openAgent(options: OpenOptions): Promise<{ agent: Agent; f
     ...(key ? { secrets: [key] } : {}),
   })
   await taken(options.store, agent.id, opened?.posted ?? [])
-  return { agent, from: opened?.head ?? 0 }
+  const from = opened?.head ?? 0
+  return { agent, from, earlier: callsBefore(options.store, agent.id, from) }
+}
+
+async function* callsBefore(store: LogStore, session: string, from: number): AsyncGenerator<SessionEvent> {
+  if (from === 0) return
+  for await (const event of store.read(session, { types: ['turn/start', 'tool/call', 'tool/dispatch'] })) {
+    if (event.seq < from) yield event
+  }
 }
 
 /** Only after this does the agent's status say what the session comes to. */

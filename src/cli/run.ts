@@ -83,7 +83,7 @@ async function carryOut(task: Task, store: LogStore): Promise<number> {
   const startedAt = Date.now()
   const { adapter, defaulted } = chooseModel(flags)
   const maxSteps = positiveInteger('--max-steps', flags.maxSteps)
-  const { agent, from } = await openAgent({
+  const { agent, from, earlier } = await openAgent({
     store,
     model: adapter,
     tools: workspaceTools({ root: rootDirectory(flags.root) }),
@@ -94,7 +94,13 @@ async function carryOut(task: Task, store: LogStore): Promise<number> {
   const approvals = flags.yes ? 'all' : console.interactive ? 'ask' : 'leave'
   const place = { session: agent.id, path: task.path }
   try {
-    const ending = await drive(agent, { from, console, approvals, ...(prompt === undefined ? {} : { prompt }) })
+    const ending = await drive(agent, {
+      from,
+      earlier,
+      console,
+      approvals,
+      ...(prompt === undefined ? {} : { prompt }),
+    })
     return report(ending, place, { console, ms: Date.now() - startedAt })
   } catch (error) {
     if (!(error instanceof MessageDropped)) throw error

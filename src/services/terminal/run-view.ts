@@ -13,6 +13,8 @@ export interface Piece {
 }
 
 export interface RunView {
+  /** Takes note of an earlier event that this run does not show, so that its calls have their names. */
+  recall(event: SessionEvent): void
   /** What is to be written for one event, often nothing. */
   show(event: SessionEvent): readonly Piece[]
   /** Ends a line that is still open on stdout. */
@@ -63,9 +65,8 @@ export function runView({ palette: c, width = 100, reasoning = false }: RunViewO
     }
   }
 
-  function dispatched({ data, time }: KnownEvent<'tool/dispatch'>): Piece[] {
+  function dispatched({ data }: KnownEvent<'tool/dispatch'>): Piece[] {
     const call = calls.get(data.callId) ?? { name: data.callId, arguments: '' }
-    calls.set(data.callId, { ...call, dispatchedAt: time })
     const again = data.run > 1 ? ` (run ${data.run})` : ''
     return line('out', `${c.cyan('→')} ${callLine(call, width - 30)}${again}`)
   }
@@ -82,17 +83,24 @@ export function runView({ palette: c, width = 100, reasoning = false }: RunViewO
     return line('out', `${mark} ${head} ${c.dim(`(${took})`)}${said}`)
   }
 
+  function note(event: SessionEvent): void {
+    if (event.type === 'turn/start') calls.clear()
+    if (event.type === 'tool/call') calls.set(event.data.callId, event.data)
+    if (event.type !== 'tool/dispatch') return
+    const call = calls.get(event.data.callId) ?? { name: event.data.callId, arguments: '' }
+    calls.set(event.data.callId, { ...call, dispatchedAt: event.time })
+  }
+
   return {
+    recall: note,
     end: closeLine,
     show(event) {
+      note(event)
       switch (event.type) {
         case 'assistant/chunk':
           return chunk(event.data.chunk)
         case 'assistant/message':
           return closeLine()
-        case 'tool/call':
-          calls.set(event.data.callId, { name: event.data.name, arguments: event.data.arguments })
-          return []
         case 'tool/dispatch':
           return dispatched(event)
         case 'tool/result':

@@ -38,7 +38,16 @@ test('a call answered without having run says so instead of a time', () => {
 
 test('a run after the first is told apart', () => {
   const again: NewEvent = { type: 'tool/dispatch', data: { turn: 1, step: 1, callId: 'c1', run: 2, onCrash: 'rerun' } }
-  expect(shown(placed(again)).out).toBe('→ c1  (run 2)\n')
+  expect(shown(placed(again)).out).toBe('→ c1 (run 2)\n')
+})
+
+test('a call made before this run has its name, of the last turn only', () => {
+  const view = runView({ palette: plain })
+  const [start, ...rest] = turnWithATool()
+  for (const event of rest.slice(0, 6)) view.recall(event)
+  expect(view.show(rest[6]!)).toEqual([{ to: 'out', text: '→ read_file path=README.md\n' }])
+  view.recall(start!)
+  expect(view.show(rest[6]!)).toEqual([{ to: 'out', text: '→ c1\n' }])
 })
 
 test('text reaches the screen delta by delta, and a line left open is ended once', () => {
