@@ -5,7 +5,7 @@
 
 import type { Rule } from '../../src/log/invariants/rules.ts'
 import { checkInvariants } from '../../src/log/invariants.ts'
-import { fold } from '../../src/machines/fold.ts'
+import { pending } from '../../src/machines/evolve.ts'
 import { type Audit, audit } from './audit.ts'
 import { posted } from './simulator/commands.ts'
 import { forkOf } from './simulator/fork.ts'
@@ -78,7 +78,7 @@ const anyOptions = (random: Random): WorldOptions => ({
 /** A fresh agent that nobody interrupts. What it had done when it was told to come to rest is there to be cut. */
 function run({ random, tally, thoroughness }: Simulation): Past {
   const world = new World({ log: [], batches: [], deeds: [] }, anyOptions(random), random)
-  world.drive(60)
+  world.drive(50)
   const { past } = world
   assertSound(past, false)
   tally.schedules++
@@ -109,8 +109,9 @@ function reopen(past: Past, random: Random, tally: Tally): World {
 }
 
 function forkAt({ random, tally, thoroughness }: Simulation, child: Past): void {
-  if (fold(child.log).context.inbox['next-turn'].length > 0) throw new Error('A fork inherits no queued message')
-  let world = open(child, random)
+  let world = new World(child, anyOptions(random), random)
+  if (pending(world.snapshot().context)) throw new Error('A fork inherits no queued message')
+  world.open(posted(random, world.snapshot().context))
   tally.forks++
   if (random.chance(0.4)) {
     world.drive(6, 0.1)

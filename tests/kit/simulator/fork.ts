@@ -1,22 +1,28 @@
 /** Cutting a log as a fork does: never between what a step asks with and its opening, never in a passing state. */
 import type { SessionEvent } from '../../../src/log/events.ts'
-import { fold } from '../../../src/machines/fold.ts'
+import { createFold } from '../../../src/machines/fold.ts'
 import type { Past } from './world.ts'
 
 const PASSING: ReadonlySet<unknown> = new Set(['turnOpen', 'stepClosed'])
 
 /** The first length from `length` on at which the log may be cut. */
 export function roundFork(log: readonly SessionEvent[], length: number): number {
-  for (let cut = length; cut < log.length; cut++) if (mayCut(log, cut)) return cut
-  return log.length
+  const folded = createFold()
+  for (const event of log.slice(0, length)) folded.push(event)
+  let cut = length
+  for (const event of log.slice(length)) {
+    if (!splits(log[cut - 1], event) && !PASSING.has(folded.snapshot().value)) break
+    folded.push(event)
+    cut++
+  }
+  return cut
 }
 
-function mayCut(log: readonly SessionEvent[], cut: number): boolean {
-  const before = log[cut - 1]
-  const after = log[cut]
-  if (after?.type === 'user/message' && (before?.type === 'step/start' || before?.type === 'user/message')) return false
-  if (before?.type === 'assistant/message' && before.data.calls.length === 0) return false
-  return !PASSING.has(fold(log.slice(0, cut)).value)
+/** A cut between these two would leave a step half opened, or not closed after its answer. */
+function splits(before: SessionEvent | undefined, after: SessionEvent): boolean {
+  const opens = before?.type === 'step/start' || before?.type === 'user/message'
+  if (after.type === 'user/message' && opens) return true
+  return before?.type === 'assistant/message' && before.data.calls.length === 0
 }
 
 /** What the child of a fork after so many events inherits, the mark of its end included. */
