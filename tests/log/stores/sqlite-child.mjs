@@ -6,6 +6,8 @@ import { sqliteStore } from '../../../dist/log/stores/sqlite.js'
 
 const [task, file, argument] = process.argv.slice(2)
 const store = sqliteStore(file, { busyTimeoutMs: 20_000 })
+const warnings = []
+process.on('warning', ({ message }) => warnings.push(message))
 const tell = (fact) => process.send?.(fact)
 const create = (id) => ({ format: 1, id, createdAt: 1_700_000_000_000 })
 const note = (seq, data) => ({ type: 'acme/note', seq, time: 1_700_000_000_000 + seq, ignorable: true, data })
@@ -84,6 +86,8 @@ const tasks = {
     await owner.append(events, { expectedSeq: owner.head })
     const { driverName } = await import('../../../dist/log/stores/sqlite/driver.js')
     tell({ driver: driverName() })
+    process.emitWarning('of something else', 'ExperimentalWarning')
+    setImmediate(() => tell({ warnings }))
     await store[Symbol.asyncDispose]()
   },
 }

@@ -5,9 +5,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { LogStore } from '../../../src/log/store.ts'
+import { type Connection, connect } from '../../../src/log/stores/sqlite/driver.ts'
+import { commitGroup } from '../../../src/log/stores/sqlite/group.ts'
+import { makePlace } from '../../../src/log/stores/sqlite/place.ts'
+import type { Reply, Request } from '../../../src/log/stores/sqlite/protocol.ts'
+import { createReader, type Reader } from '../../../src/log/stores/sqlite/reader.ts'
+import { openWriter } from '../../../src/log/stores/sqlite/schema.ts'
 import { createStore, type StoreSettings } from '../../../src/log/stores/sqlite/store.ts'
+import type { Ledger } from '../../../src/log/stores/sqlite/transactions.ts'
+import { header } from '../../kit/store-contract/fixtures.ts'
 
 /** A folder that is gone after the test. */
 export function newFolder(): string {
@@ -81,4 +89,47 @@ export function childProcess(task: string, path: string, argument = '', flags: r
 /** Resolves once `count` facts were told. */
 export async function told(child: Child, count: number): Promise<void> {
   while (child.told.length < count) await once(child.process, 'message')
+}
+
+export type Acquired = Reply & { readonly kind: 'acquired' }
+
+/** The writer's work without its thread, on a new file. */
+export interface LedgerBench {
+  readonly path: string
+  readonly connection: Connection
+  readonly reader: Reader
+  /** Commits what fits in one group of `requests`. */
+  commit(...requests: Request[]): readonly Reply[]
+  /** Acquires a session that is made if missing. */
+  own(name: string): Acquired
+}
+
+/** `wrap` puts faults between the writer and its connection. */
+export function ledgerBench(wrap = (connection: Connection): Connection => connection): LedgerBench {
+  const path = makePlace(newFile())
+  const connection = openWriter(path, { busyTimeoutMs: 100 })
+  const ledger: Ledger = { connection: wrap(connection), owner: undefined, held: new Map(), undo: [] }
+  const reader = createReader(connect(path))
+  onTestFinished(() => {
+    reader.connection.close()
+    connection.close()
+    ledger.owner?.release()
+  })
+  const commit = (...requests: Request[]): readonly Reply[] => commitGroup(ledger, requests, 100)
+  return {
+    path,
+    connection,
+    reader,
+    commit,
+    own(name) {
+      const [reply] = commit({
+        kind: 'acquire',
+        name,
+        steal: false,
+        header: JSON.stringify(header(name)),
+        createdAt: 1,
+      })
+      return reply?.kind === 'acquired' ? reply : expect.fail(`not acquired: ${JSON.stringify(reply)}`)
+    },
+  }
 }

@@ -48,13 +48,13 @@ function transact(
   { busyTimeoutMs, again }: { busyTimeoutMs: number; again: boolean },
 ): Ending {
   const { connection } = ledger
-  const deadline = performance.now() + GROUP.ms
   const replies: Reply[] = []
   let at: 'begin' | 'request' | 'commit' = 'begin'
   ledger.undo.length = 0
   try {
     patientlySync(() => connection.exec('BEGIN IMMEDIATE'), busyTimeoutMs)
     at = 'request'
+    const deadline = performance.now() + GROUP.ms
     for (const request of requests) {
       replies.push(perform(ledger, request, again))
       if (performance.now() > deadline) break

@@ -4,8 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { Fenced, SessionBusy, SessionNotFound, StoreFailure } from '../../errors.ts'
-import type { SessionEvent } from '../../events.ts'
-import type { CommandOutcome, LogStore, Ownership, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
+import type { LogStore, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
 import { backUp } from './backup.ts'
 import { storeFailure } from './driver.ts'
 import { createLeases } from './leases.ts'
@@ -15,7 +14,8 @@ import { patiently } from './patience.ts'
 import { findPlace, makePlace, type Statfs } from './place.ts'
 import type { Reply, Request } from './protocol.ts'
 import { createPulse } from './pulse.ts'
-import { createReader, type Found, type Listed, type ListFilter, type Reader } from './reader.ts'
+import { createReader, type Listed, type Reader } from './reader.ts'
+import { createReads } from './reads.ts'
 import { openReading } from './schema.ts'
 import { startWriter, type Writer } from './writer-client.ts'
 
@@ -107,95 +107,22 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     }
   }
 
-  async function found(sessionId: string): Promise<Found> {
-    const session = await look((open) => open.find(sessionId))
-    if (session === undefined) throw new SessionNotFound(sessionId)
-    return session
-  }
-
-  async function* read(
-    sessionId: string,
-    { from = 0, types }: { from?: number; types?: readonly string[] } = {},
-  ): AsyncGenerator<SessionEvent> {
-    const wanted = types && new Set<string>(types)
-    const { session, head } = await found(sessionId)
-    for await (const event of pages(sessionId, session, { from, to: head })) {
-      if (wanted === undefined || wanted.has(event.type)) yield event
-    }
-  }
-
-  async function* pages(
-    sessionId: string,
-    session: number,
-    { from, to }: { from: number; to: number },
-  ): AsyncGenerator<SessionEvent> {
-    for (let next = from; next < to; ) {
-      const page = (await look((open) => open.page(session, next, to))) ?? []
-      if (page[0]?.seq !== next) throw await whyMissing(sessionId, session, next)
-      yield* page
-      next += page.length
-      // A long log is read among other work, not instead of it.
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-
-  async function whyMissing(sessionId: string, session: number, seq: number): Promise<Error> {
-    const head = await look((open) => open.head(session))
-    if (head === undefined) return new SessionNotFound(sessionId)
-    return storeFailure('damaged', asked, `session "${sessionId}" has no event ${seq}, though its head is ${head}`)
-  }
-
-  async function* subscribe(
-    sessionId: string,
-    { from, signal }: { from: number; signal: AbortSignal },
-  ): AsyncGenerator<SessionEvent> {
-    const { session } = await found(sessionId)
-    for (let next = from; !signal.aborted; ) {
-      const head = await look((open) => open.head(session))
-      if (head === undefined) throw new SessionNotFound(sessionId)
-      for await (const event of pages(sessionId, session, { from: next, to: head })) {
-        if (signal.aborted) return
-        next = event.seq + 1
-        yield event
-      }
-      if (next >= head && !signal.aborted) await logs.wait(session, { signal, keepAlive: true })
-    }
-  }
-
   async function post(sessionId: string, command: PostedCommand): Promise<void> {
     const reply = await ask({ kind: 'post', name: sessionId, id: command.id, command: JSON.stringify(command) })
     if (reply.kind !== 'posted') throw refusal(sessionId, reply)
     posts.wake(reply.session)
   }
 
-  async function outcome(sessionId: string, id: string, signal: AbortSignal): Promise<CommandOutcome> {
-    const { session } = await found(sessionId)
-    for (;;) {
-      signal.throwIfAborted()
-      const outcome = await look((open) => open.outcome(session, id))
-      if (outcome !== undefined) return outcome
-      if ((await look((open) => open.head(session))) === undefined) throw new SessionNotFound(sessionId)
-      await logs.wait(session, { signal, keepAlive: true })
-    }
-  }
-
-  async function* list(filter: ListFilter = {}): AsyncGenerator<SessionSummary> {
+  /** Each owner elsewhere is looked at once a list. */
+  function owning(): (listed: Listed) => boolean {
     const living = new Map<string, boolean>()
-    let last: Listed | undefined
-    for (;;) {
-      const page: readonly Listed[] = (await look((open) => open.list(filter, last))) ?? []
-      for (const listed of page) yield { ...listed.summary, owned: isOwned(listed, living) }
-      last = page.at(-1)
-      if (last === undefined) return
+    return ({ session, epoch, owner }) => {
+      if (owner === undefined) return false
+      if (leases.owns(session, epoch)) return true
+      const lives = living.get(owner) ?? ownerLives(path ?? asked, owner)
+      living.set(owner, lives)
+      return lives
     }
-  }
-
-  function isOwned({ session, epoch, owner }: Listed, living: Map<string, boolean>): boolean {
-    if (owner === undefined) return false
-    if (leases.owns(session, epoch)) return true
-    const lives = living.get(owner) ?? ownerLives(path ?? asked, owner)
-    living.set(owner, lives)
-    return lives
   }
 
   async function remove(sessionId: string): Promise<void> {
@@ -215,13 +142,9 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
   }
 
   return {
+    ...createReads({ path: asked, look, logs, owning }),
     acquire,
-    read,
-    subscribe,
     post,
-    outcome,
-    list,
-    header: (sessionId) => look((open) => open.find(sessionId)?.header),
     delete: remove,
     async backup(to) {
       refuseClosed()

@@ -1,28 +1,14 @@
 /** Group commit: what a failing transaction does to those in it, and how a doubtful COMMIT is settled. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { type Connection, storeFailure } from '../../../../src/log/stores/sqlite/driver.ts'
-import { commitGroup } from '../../../../src/log/stores/sqlite/group.ts'
-import { makePlace } from '../../../../src/log/stores/sqlite/place.ts'
-import {
-  type AppendRequest,
-  encodeEvents,
-  type Reply,
-  type Request,
-} from '../../../../src/log/stores/sqlite/protocol.ts'
-import { openWriter } from '../../../../src/log/stores/sqlite/schema.ts'
-import type { Ledger } from '../../../../src/log/stores/sqlite/transactions.ts'
+import { expect, test } from 'vitest'
+import { storeFailure, type Value } from '../../../../src/log/stores/sqlite/driver.ts'
+import { type AppendRequest, encodeEvents, type Reply } from '../../../../src/log/stores/sqlite/protocol.ts'
 import { chunks, header, range } from '../../../kit/store-contract/fixtures.ts'
+import { type Acquired, type LedgerBench, ledgerBench } from '../sqlite-fixtures.ts'
 
 /** What happens at each COMMIT to come: `lost` is done and reported as failed, `failed` is not done; then all is well. */
 type Commit = 'lost' | 'failed'
 
-interface Bench {
-  commit(...requests: Request[]): readonly Reply[]
-  /** Acquires a session that is made if missing. */
-  own(name: string): Reply & { kind: 'acquired' }
+interface Bench extends LedgerBench {
   commits: Commit[]
   /** Appends of this many events fail while they are written. */
   failing: number | undefined
@@ -31,56 +17,30 @@ interface Bench {
 }
 
 function bench(): Bench {
-  const folder = mkdtempSync(join(tmpdir(), 'pawl-group-'))
-  const connection = openWriter(makePlace(join(folder, 'pawl.db')), { busyTimeoutMs: 100 })
-  const ledger: Ledger = { connection: faulty(connection), owner: undefined, held: new Map(), undo: [] }
-  onTestFinished(() => {
-    connection.close()
-    ledger.owner?.release()
-    rmSync(folder, { recursive: true })
-  })
-
-  function faulty(inner: Connection): Connection {
-    return {
-      ...inner,
-      exec(sql) {
-        if (sql === 'BEGIN IMMEDIATE') made.begins += 1
-        const fault = sql === 'COMMIT' ? made.commits.shift() : undefined
-        if (fault !== 'failed') inner.exec(sql)
-        if (fault !== undefined) throw storeFailure('io', inner.path, `COMMIT ${fault}`)
-      },
-      statement(sql) {
-        const statement = inner.statement(sql)
-        if (!sql.startsWith('INSERT INTO log')) return statement
-        return {
-          ...statement,
-          run(...values) {
-            const changes = statement.run(...values)
-            if (Number(values[2]) - Number(values[1]) + 1 === made.failing)
-              throw storeFailure('full', inner.path, 'no room')
-            return changes
-          },
-        }
-      },
-    }
-  }
-
-  const made: Bench = {
-    commits: [],
-    failing: undefined,
-    begins: 0,
-    commit: (...requests) => commitGroup(ledger, requests, 100),
-    own(name) {
-      const create = { header: JSON.stringify(header(name)), createdAt: 1 }
-      const [reply] = made.commit({ kind: 'acquire', name, steal: false, ...create })
-      return reply?.kind === 'acquired' ? reply : expect.fail(`not acquired: ${JSON.stringify(reply)}`)
+  const faults: Pick<Bench, 'commits' | 'failing' | 'begins'> = { commits: [], failing: undefined, begins: 0 }
+  const made = ledgerBench((inner) => ({
+    ...inner,
+    exec(sql) {
+      if (sql === 'BEGIN IMMEDIATE') faults.begins += 1
+      const fault = sql === 'COMMIT' ? faults.commits.shift() : undefined
+      if (fault !== 'failed') inner.exec(sql)
+      if (fault !== undefined) throw storeFailure('io', inner.path, `COMMIT ${fault}`)
     },
-    rows: () => connection.statement('SELECT 1 FROM log').all().length,
+    statement(sql) {
+      const statement = inner.statement(sql)
+      if (!sql.startsWith('INSERT INTO log')) return statement
+      return { ...statement, run: (...values) => refuseFailing(statement.run(...values), values, inner.path) }
+    },
+  }))
+  const refuseFailing = (changes: number, [, first, last]: readonly Value[], path: string): number => {
+    if (Number(last) - Number(first) + 1 === faults.failing) throw storeFailure('full', path, 'no room')
+    return changes
   }
-  return made
+  const rows = (): number => made.connection.statement('SELECT 1 FROM log').all().length
+  return Object.assign(faults, made, { rows })
 }
 
-const appending = (owner: Reply & { kind: 'acquired' }, from: number, count: number): AppendRequest => ({
+const appending = (owner: Acquired, from: number, count: number): AppendRequest => ({
   kind: 'append',
   session: owner.session,
   epoch: owner.epoch,

@@ -1,0 +1,107 @@
+/** Everything a store is asked without writing: logs, as far as they go or as they grow, outcomes, and the list. */
+import { SessionNotFound } from '../../errors.ts'
+import type { SessionEvent } from '../../events.ts'
+import type { CommandOutcome, LogStore, SessionSummary } from '../../store.ts'
+import { storeFailure } from './driver.ts'
+import type { Pulse } from './pulse.ts'
+import type { Found, Listed, ListFilter, Reader } from './reader.ts'
+
+/** What reading needs of its store. */
+export interface ReadPorts {
+  /** For messages. */
+  readonly path: string
+  /** A query, tried again while the file is locked; undefined while there is no database. */
+  look<T>(query: (reader: Reader) => T): Promise<T | undefined>
+  /** Wakes when a session's log may have grown, or an outcome may have come. */
+  readonly logs: Pulse
+  /** For one list: tells whether the owner that the file names is alive. */
+  owning(): (listed: Listed) => boolean
+}
+
+interface Span {
+  readonly sessionId: string
+  readonly session: number
+  readonly from: number
+  readonly to: number
+}
+
+/** The reading half of the store port. */
+export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscribe' | 'outcome' | 'list' | 'header'> {
+  const { look, logs } = ports
+
+  async function found(sessionId: string): Promise<Found> {
+    const session = await look((open) => open.find(sessionId))
+    if (session === undefined) throw new SessionNotFound(sessionId)
+    return session
+  }
+
+  async function* read(
+    sessionId: string,
+    { from = 0, types }: { from?: number; types?: readonly string[] } = {},
+  ): AsyncGenerator<SessionEvent> {
+    const wanted = types && new Set<string>(types)
+    const { session, head } = await found(sessionId)
+    for await (const event of pages({ sessionId, session, from, to: head })) {
+      if (wanted === undefined || wanted.has(event.type)) yield event
+    }
+  }
+
+  async function* pages({ sessionId, session, from, to }: Span): AsyncGenerator<SessionEvent> {
+    for (let next = from; next < to; ) {
+      const page = (await look((open) => open.page(session, next, to))) ?? []
+      if (page[0]?.seq !== next) throw await whyMissing(sessionId, session, next)
+      yield* page
+      next += page.length
+      // A long log is read among other work, not instead of it.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  async function whyMissing(sessionId: string, session: number, seq: number): Promise<Error> {
+    const head = await look((open) => open.head(session))
+    if (head === undefined) return new SessionNotFound(sessionId)
+    return storeFailure('damaged', ports.path, `session "${sessionId}" has no event ${seq}, though its head is ${head}`)
+  }
+
+  async function* subscribe(
+    sessionId: string,
+    { from, signal }: { from: number; signal: AbortSignal },
+  ): AsyncGenerator<SessionEvent> {
+    const { session } = await found(sessionId)
+    for (let next = from; !signal.aborted; ) {
+      const head = await look((open) => open.head(session))
+      if (head === undefined) throw new SessionNotFound(sessionId)
+      // Waiting comes right after a look that found nothing, or what changed in between would go unnoticed.
+      if (head <= next) await logs.wait(session, { signal, keepAlive: true })
+      for await (const event of pages({ sessionId, session, from: next, to: head })) {
+        if (signal.aborted) return
+        next = event.seq + 1
+        yield event
+      }
+    }
+  }
+
+  async function outcome(sessionId: string, id: string, signal: AbortSignal): Promise<CommandOutcome> {
+    const { session } = await found(sessionId)
+    for (;;) {
+      signal.throwIfAborted()
+      const now = await look((open) => ({ head: open.head(session), outcome: open.outcome(session, id) }))
+      if (now?.head === undefined) throw new SessionNotFound(sessionId)
+      if (now.outcome !== undefined) return now.outcome
+      await logs.wait(session, { signal, keepAlive: true })
+    }
+  }
+
+  async function* list(filter: ListFilter = {}): AsyncGenerator<SessionSummary> {
+    const isOwned = ports.owning()
+    let last: Listed | undefined
+    for (;;) {
+      const page: readonly Listed[] = (await look((open) => open.list(filter, last))) ?? []
+      for (const listed of page) yield { ...listed.summary, owned: isOwned(listed) }
+      last = page.at(-1)
+      if (last === undefined) return
+    }
+  }
+
+  return { read, subscribe, outcome, list, header: (sessionId) => look((open) => open.find(sessionId)?.header) }
+}
