@@ -71,6 +71,13 @@ describe('statuses', () => {
     expect(failure.message).toContain(error.message)
   })
 
+  test('a redirect is not followed: the conversation goes where it was sent', async () => {
+    const first = refusal(307, {}, { location: '/elsewhere' })
+    await using server = await wireServer((_, n) => (n === 0 ? first : { status: 500 }))
+    expect(failureIn(await ask(deepseek({ baseURL: server.url, apiKey: KEY }))).code).toBe('HTTP_307')
+    expect(server.requests).toHaveLength(1)
+  })
+
   test('an empty account comes with plain advice', async () => {
     expect((await statusOf(402, { message: 'Insufficient Balance' })).message).toMatch(/^Insufficient Balance \(top up/)
   })
@@ -216,7 +223,9 @@ describe('cancels', () => {
   })
 
   test('[http-014] in mid stream the answer ends without a finish and the connection closes', async () => {
-    await using server = await wireServer([{ body: [delta({ content: 'a' }), { kind: 'hang' }] }])
+    await using server = await wireServer([
+      { body: [delta({ content: 'a' }), delta({ content: 'b' }), { kind: 'hang' }], split: 'packet' },
+    ])
     const cancel = new AbortController()
     const adapter = deepseek({ baseURL: server.url, apiKey: KEY })
     const said: StreamChunk[] = []
@@ -296,8 +305,8 @@ describe('silence', () => {
     const last = stream.next()
     await vi.waitFor(() => expect(clock.pending).toBe(1))
     clock.advance(10)
-    expect(await last).toMatchObject({ value: { type: 'finish', reason: { failure: { code: 'TIMEOUT' } } } })
     cancel.abort()
+    expect(await last).toMatchObject({ value: { type: 'finish', reason: { failure: { code: 'TIMEOUT' } } } })
     expect(await stream.next()).toEqual({ done: true, value: undefined })
   })
 

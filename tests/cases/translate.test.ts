@@ -208,6 +208,11 @@ describe('calls', () => {
       ],
     ],
     [
+      'an id that comes late, without any index',
+      [[fn(undefined, '{')], [{ id: 'a', ...fn('f', '}') }]],
+      [['a', 'f', '{}']],
+    ],
+    [
       'a name that comes late',
       [[{ index: 0, id: 'a', ...fn('', '{') }], [{ index: 0, ...fn('f', '}') }]],
       [['a', 'f', '{}']],

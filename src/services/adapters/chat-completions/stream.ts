@@ -1,6 +1,6 @@
 /**
  * One request over HTTP, as chunks. Whatever goes wrong is the last chunk; only the caller's abort ends the stream
- * without one. Stopping to read, for any reason, aborts the transport.
+ * without one, unless a limit ran out before it. Stopping to read, for any reason, aborts the transport.
  */
 import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
@@ -43,7 +43,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   const exchange = { signal, clock, maxEventLength, watchdog, transport: transport.signal }
   try {
     for await (const chunk of answer(prepare, { ...exchange, translation: createTranslation() })) {
-      if (signal.aborted) return
+      if (signal.aborted && watchdog.expired === undefined) return
       yield chunk
     }
   } finally {
@@ -111,15 +111,11 @@ async function* events({ body }: Response, pull: Pull, exchange: Exchange): Asyn
     watchdog.sawByte()
   }
   const reading = readEvents(body ?? [], { maxEventLength, onBytes })
-  try {
-    for (;;) {
-      const next = await pull(() => reading.next())
-      if (next.done) break
-      if (next.value.data.trim() === '[DONE]') return yield* translation.end()
-      yield* taken(next.value, translation)
-    }
-  } finally {
-    await reading.return(undefined)
+  for (;;) {
+    const next = await pull(() => reading.next())
+    if (next.done) break
+    if (next.value.data.trim() === '[DONE]') return yield* translation.end()
+    yield* taken(next.value, translation)
   }
   if (!bytes) throw new LlmError(EMPTY)
   if (!translation.finished) throw new LlmError(CLOSED)
