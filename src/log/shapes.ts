@@ -111,7 +111,7 @@ const userSource = union(
   'kind',
   {
     user: anything,
-    plugin: object({ plugin: name }, { form: string, sections: list(object({ name: string, text: string })) }),
+    plugin: object({ plugin: string }, { form: string, sections: list(object({ name: string, text: string })) }),
     model: refused('of a person or a plug-in, not a model'),
     tool: refused('of a person or a plug-in, not a tool'),
   },
