@@ -1,5 +1,24 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+const src = (file: string): string => fileURLToPath(new URL(`src/${file}.ts`, import.meta.url))
+
 export default defineConfig({
-  test: { include: ['tests/**/*.test.ts'], pool: 'forks', maxWorkers: 2, environment: 'node' },
+  // Examples name the package as its users do.
+  resolve: {
+    alias: [
+      { find: /^pawl$/, replacement: src('index') },
+      { find: /^pawl\/(\w+)$/, replacement: src('$1') },
+    ],
+  },
+  test: {
+    include: ['tests/**/*.test.ts'],
+    globalSetup: 'tests/kit/build.ts',
+    environment: 'node',
+    pool: 'forks',
+    maxWorkers: 2,
+    // Nothing sleeps for luck; the time is for child processes on a loaded machine.
+    testTimeout: 20_000,
+    hookTimeout: 20_000,
+  },
 })

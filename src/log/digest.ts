@@ -66,11 +66,11 @@ function readOn(from: Progress, messages: readonly Message[]): Progress {
 
 /**
  * 'sha256:' and the hex digest of the canonical JSON of a call's parsed arguments, so that spaces and the order of keys
- * do not matter; of the raw string's UTF-8 bytes if it cannot be read exactly. The empty string counts as `{}`.
+ * do not matter; of the raw string's UTF-8 bytes if it is unparsable. What a tool is given is what is digested.
  */
 export function argumentsDigest(raw: string): string {
-  const args = parseArguments(raw)
-  return finish(createHash('sha256').update(args === undefined ? raw : canonicalJson(args)))
+  const parsed = parseArguments(raw)
+  return finish(createHash('sha256').update(parsed.kind === 'parsed' ? canonicalJson(parsed.args) : raw))
 }
 
 const finish = (hash: Hash): string => `sha256:${hash.digest('hex')}`

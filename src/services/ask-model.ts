@@ -1,4 +1,5 @@
 /** Actor: one attempt of a request. Every chunk is logged before it counts. */
+import { parseArguments } from '../log/arguments.ts'
 import { MAX_EVENT_BYTES, type PlannedCall } from '../log/events.ts'
 import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
@@ -13,7 +14,6 @@ import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
 import { contained, untilAborted } from './llm/stream.ts'
 import type { AgentRuntime } from './runtime.ts'
-import { parseArguments } from './tools/arguments.ts'
 import type { Answer, Retry, Verdict } from './verdicts.ts'
 
 export const askModel = serviceActor<AskModelInput>(run, (input, failure) => failed(input, failure))

@@ -1,7 +1,7 @@
 /** A call's arguments, parsed and checked against the live tool, and what hooks are told of the call. */
+import { parseArguments } from '../../log/arguments.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
-import { parseArguments } from './arguments.ts'
 import type { Tool, ToolCallInfo } from './contract.ts'
 
 /** `args` is what hooks see: parsed if it could be, else the raw string. Only those of kind 'ok' reach the body. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { toJson } from '../../../src/log/json.ts'
-import { parseArguments } from '../../../src/services/tools/arguments.ts'
+import { parseArguments } from '../../src/log/arguments.ts'
+import { toJson } from '../../src/log/json.ts'
 
 const argsOf = (raw: string): unknown => {
   const parsed = parseArguments(raw)
