@@ -89,7 +89,8 @@ type Told =
 interface Instance {
   agent: Agent | undefined
   readonly queued: AgentCommand[]
-  readonly opening: AbortController
+  /** Aborts when the actor is stopped. */
+  readonly stopped: AbortController
 }
 
 const active = (agent: AgentState): AgentActorSnapshot => ({
@@ -139,11 +140,14 @@ export function agentActor(options: Omit<AgentOptions, 'sessionId'>): AgentActor
     getPersistedSnapshot: ({ agent: { sessionId } }) => opening(sessionId),
     restoreSnapshot: (persisted) => opening((persisted as AgentActorSnapshot).agent.sessionId),
     start({ agent: { sessionId } }, { self, emit }) {
-      const instance: Instance = { agent: undefined, queued: [], opening: new AbortController() }
+      const instance: Instance = { agent: undefined, queued: [], stopped: new AbortController() }
       instances.set(self, instance)
       void open(options, sessionId, instance, {
         emit,
-        tell: (told) => (self as AnyActorRef).send(told),
+        tell(told) {
+          // The agent suspends after its actor was stopped; nobody is told of that.
+          if (!instance.stopped.signal.aborted) (self as AnyActorRef).send(told)
+        },
       })
     },
   }
@@ -161,7 +165,7 @@ async function open(
   { emit, tell }: Outside,
 ): Promise<void> {
   try {
-    const { signal } = instance.opening
+    const { signal } = instance.stopped
     const agent = await create(
       { ...options, sessionId, signal },
       {
@@ -180,7 +184,7 @@ async function open(
     tell({ type: 'agent.changed', agent: stateOf(agent) })
     for (const command of instance.queued.splice(0)) carryOut(agent, command, emit)
   } catch (error) {
-    if (!instance.opening.signal.aborted) tell({ type: 'agent.failed', error })
+    tell({ type: 'agent.failed', error })
   }
 }
 
@@ -195,7 +199,7 @@ const failureOf = (agent: Agent): unknown => {
 }
 
 function stop(instance: Instance | undefined): void {
-  instance?.opening.abort()
+  instance?.stopped.abort()
   instance?.agent?.close().catch((error: unknown) => {
     process.emitWarning(`A stopped agent could not be suspended: ${String(error)}`, 'PawlAgentWarning')
   })

@@ -7,7 +7,7 @@ import { type AnyActorRef, createActor } from 'xstate'
 import { createRequestDigester } from '../log/digest.ts'
 import type { SessionEvent } from '../log/events.ts'
 import { openSession } from '../log/session.ts'
-import type { LogStore, Ownership } from '../log/store.ts'
+import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import { createFold } from '../machines/fold.ts'
 import { type ChartPorts, provideEffects } from '../machines/live.ts'
 import { resumption } from '../machines/resumption.ts'
@@ -69,6 +69,7 @@ export async function openAgent(
   const waiters = createWaiters()
   const folded = createFold()
   let lastReason: string | undefined
+  let summary: SummaryUpdate = {}
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   let recording = false
 
@@ -87,6 +88,8 @@ export async function openAgent(
     },
     onSealed(events) {
       for (const event of events) take(event)
+      // Before observers are told: what their commands bring about is another batch.
+      summary = summaryOf(actor.getSnapshot())
       observer.tell(events)
     },
     onDurable(events) {
@@ -98,7 +101,7 @@ export async function openAgent(
       }
       waiters.look()
     },
-    summary: () => ({ ...summaryOf(actor.getSnapshot()), ...(lastReason === undefined ? {} : { lastReason }) }),
+    summary: () => ({ ...summary, ...(lastReason === undefined ? {} : { lastReason }) }),
     held: () => recording,
     mayReplace: () => !stepIsOpen(actor.getSnapshot().value),
     ...(options.storeTimeoutMs === undefined ? {} : { storeTimeoutMs: options.storeTimeoutMs }),

@@ -21,10 +21,14 @@ export interface InspectOptions {
 /** Tells the inspector of the actor, and returns what to call with each durable event. What it throws is a warning. */
 export function createInspection({ inspect, actorRef, folding }: InspectOptions): (event: SessionEvent) => void {
   const base = { actorRef, rootId: actorRef.sessionId }
+  let warned = false
   const tell = (event: InspectionEvent): void => {
     try {
       inspect(event)
     } catch (thrown) {
+      // Once: what fails for one event most likely fails for each.
+      if (warned) return
+      warned = true
       process.emitWarning(`An inspector failed: ${String(thrown)}`, 'PawlObserverWarning')
     }
   }
