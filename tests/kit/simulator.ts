@@ -6,7 +6,8 @@
 import type { Rule } from '../../src/log/invariants/rules.ts'
 import { checkInvariants } from '../../src/log/invariants.ts'
 import { pending } from '../../src/machines/evolve.ts'
-import { type Audit, audit } from './audit.ts'
+import type { Audit } from './audit/frame.ts'
+import { audit } from './audit.ts'
 import { posted } from './simulator/commands.ts'
 import { forkOf } from './simulator/fork.ts'
 import { createRandom, type Random } from './simulator/random.ts'
@@ -78,7 +79,7 @@ const anyOptions = (random: Random): WorldOptions => ({
 /** A fresh agent that nobody interrupts. What it had done when it was told to come to rest is there to be cut. */
 function run({ random, tally, thoroughness }: Simulation): Past {
   const world = new World({ log: [], batches: [], deeds: [] }, anyOptions(random), random)
-  world.drive(50)
+  world.drive(60)
   const { past } = world
   assertSound(past, false)
   tally.schedules++

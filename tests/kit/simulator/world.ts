@@ -57,6 +57,7 @@ interface Effect {
   readonly say: (verdict: Verdict) => void
   /** The request is out, or the body runs. */
   begun: boolean
+  answered: boolean
 }
 
 const worlds = new WeakMap<AnyActorRef, World>()
@@ -151,8 +152,18 @@ export class World implements ChartPorts {
   }
 
   send(input: AgentCommand | Verdict): void {
+    const recorded = this.log.length
+    const refused = this.answersNobody(input)
     this.agent.send(input)
     if (this.defect !== undefined) throw this.defect
+    if (refused && this.log.length > recorded)
+      throw new Error(`An answer to nobody's question: ${JSON.stringify(input)}`)
+  }
+
+  private answersNobody(input: AgentCommand | Verdict): boolean {
+    if (input.type !== 'command.approve' && input.type !== 'command.deny') return false
+    const call = this.snapshot().context.calls.find(({ callId }) => callId === input.callId)
+    return call?.status !== 'awaiting' || call.run !== input.run
   }
 
   // The chart's ports
@@ -198,14 +209,22 @@ export class World implements ChartPorts {
     const { throws, never, atOnce } = this.options
     if (drawn < throws && work.kind !== 'settle') throw new Error('The actor throws')
     const mode = drawn < throws + never ? 'never' : drawn < throws + never + atOnce ? 'at once' : 'late'
-    const effect: Effect = { work, mode: work.kind === 'settle' ? 'late' : mode, chunkSeqs: [], say, begun: false }
+    const effect: Effect = {
+      work,
+      mode: work.kind === 'settle' ? 'late' : mode,
+      chunkSeqs: [],
+      say,
+      begun: false,
+      answered: false,
+    }
     this.effects.add(effect)
     if (effect.mode === 'at once') this.guarded(() => this.answerAtOnce(effect))
     return () => this.stop(effect)
   }
 
   private stop(effect: Effect): void {
-    if (this.effects.delete(effect)) this.stopped.push(effect)
+    this.effects.delete(effect)
+    this.stopped.push(effect)
   }
 
   private answerAtOnce(effect: Effect): void {
@@ -227,6 +246,7 @@ export class World implements ChartPorts {
     if (work.kind === 'wait') this.now = Math.max(this.now, work.input.at + work.input.delayMs)
     if (verdict.type === 'verdict.expired') this.now = Math.max(this.now, this.expiryOf(work))
     this.effects.delete(effect)
+    effect.answered = true
     effect.say(verdict)
     return true
   }
@@ -324,7 +344,7 @@ export class World implements ChartPorts {
 
   /** Something happens: an actor goes on, or a stopped one still speaks. False if nobody has anything to say. */
   step(): boolean {
-    if (this.stopped.length > 0 && this.random.chance(0.3)) return this.speakTooLate()
+    if (this.stopped.length > 0 && this.random.chance(0.2)) return this.speakTooLate()
     const ready = [...this.effects].filter((effect) => this.isReady(effect))
     if (ready.length === 0) return false
     const advanced = this.advance(this.random.pick(ready))
@@ -344,6 +364,7 @@ export class World implements ChartPorts {
     const [effect] = this.stopped.splice(this.random.below(this.stopped.length), 1)
     const verdict = effect && this.answerTo(effect)
     if (effect === undefined || verdict === undefined) return true
+    this.seal()
     const before = [this.log.length, stateOf(this.snapshot())].join()
     if (this.random.chance(0.5)) effect.say(verdict)
     else this.send(verdict)
@@ -353,8 +374,8 @@ export class World implements ChartPorts {
     return true
   }
 
-  private noteLateResult({ work, begun }: Effect): void {
-    if (work.kind !== 'call' || work.input.phase !== 'executing' || !begun) return
+  private noteLateResult({ work, begun, answered }: Effect): void {
+    if (work.kind !== 'call' || work.input.phase !== 'executing' || !begun || answered) return
     const { turn, step, callId, run } = work.input
     this.write([{ type: 'tool/late-result', data: { turn, step, callId, run, outcome: 'Late' } }])
     this.seal()
