@@ -132,6 +132,7 @@ describe('messages', () => {
     const image: ContentBlock = { type: 'image', attachment: { url: 'u' } }
     const asked = [user(text('see '), image), model(text('nice')), user(text('and?')), context('now')]
     expect(wire(asked)[0]).toEqual({ role: 'user', content: 'see [image]' })
+    expect(wire([user(image), model(call('a')), result('a', [])])[0]).toEqual({ role: 'user', content: '[image]' })
     expect(() => wire([user(text('old')), user(image), context('now')])).toThrow(
       expect.objectContaining({ code: 'UNSUPPORTED_CONTENT' }),
     )

@@ -96,6 +96,16 @@ describe('time', () => {
     expect(said.at(-1)?.type).toBe('block-end')
   })
 
+  test('an abort ends the answer at once, without a finish', async () => {
+    const cancel = new AbortController()
+    const said: StreamChunk[] = []
+    for await (const chunk of s.scripted([s.text('abc', { deltas: 3 })]).stream(request, { signal: cancel.signal })) {
+      said.push(chunk)
+      if (chunk.type === 'text-delta') cancel.abort()
+    }
+    expect(said.map(({ type }) => type)).toEqual(['block-start', 'text-delta'])
+  })
+
   test('a gate says when it is reached and holds the stream until released', async () => {
     const held = s.gate()
     const playing = play(s.scripted([[s.pause(held), s.text('after')]]))
