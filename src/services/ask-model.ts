@@ -52,6 +52,8 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     await take(service, { request, adapter, signal }, taken)
     const { finish } = taken.assembler
     if (signal.aborted && finish?.kind !== 'error') return aborted(partialOf(runtime, request, taken))
+    // No prefix any more: an answer is told whole by its verdict, and of a failed attempt nothing is kept.
+    turn.partial = undefined
     return await concluded(runtime, input, { request, adapter, taken })
   } catch (thrown) {
     if (signal.aborted && !runtime.session.failed.aborted) return aborted()
