@@ -19,7 +19,7 @@ import { rootDirectory, shellWord } from './settings.ts'
 const QUESTION = 'What is this project, and how do I run its tests?'
 
 /** ms: for siblings of the held tool to settle, and for a whole child. */
-const SETTLE_MS = 1500
+const SETTLE_MS = 4000
 const CHILD_MS = 30_000
 
 interface Stage {
@@ -56,7 +56,7 @@ export async function runDemo(
       verdict: verdictLines(verdict).trimEnd().split('\n')[0] ?? '',
       commands: [
         `${self()} log ${DEMO_SESSION} --store ${shellWord(stage.path)}`,
-        `${self()} run ${shellWord('hello')} --model demo`,
+        `${self()} run ${shellWord(`What does this project depend on?`)}`,
       ],
       store: stage.path,
     },
@@ -136,5 +136,7 @@ function begunRuns(witness: string): readonly { callId: string; run: number }[] 
 /** How this command was called, to be called again. */
 function self(): string {
   const script = process.argv[1] ?? 'pawl'
-  return basename(script) === 'pawl' ? 'pawl' : `node ${shellWord(relative(process.cwd(), script) || script)}`
+  if (basename(script) === 'pawl') return 'pawl'
+  const near = relative(process.cwd(), script)
+  return `node ${shellWord(near.length < script.length ? near : script)}`
 }

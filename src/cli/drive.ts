@@ -90,7 +90,7 @@ function stopOnSignals(agent: Agent): { suspended: Promise<'suspended'>; dispose
 
 async function show(agent: Agent, options: DriveOptions, onEvent: (event: SessionEvent) => void): Promise<void> {
   const { console, from, earlier } = options
-  const view = runView({ palette: console.palette.out, width: process.stdout.columns ?? 100 })
+  const view = runView({ palette: console.palette.out, width: Math.max(60, process.stdout.columns || 100) })
   if (!console.json) for await (const event of earlier) view.recall(event)
   for await (const event of agent.session.events({ from, live: true })) {
     onEvent(event)

@@ -1,12 +1,12 @@
-/** The command line: which commands there are, their flags, and who does them. */
+/**
+ * The command line: which commands there are, their flags, and who does them. What does them is loaded only then, so
+ * that a list or a wrong flag does not wait for all of an agent.
+ */
 import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
-import { answer, cancel } from './answering.ts'
 import { type Console, exitCodeOfError, openConsole, usage } from './console.ts'
-import { runDemo } from './demo.ts'
-import { type DemoChildFlags, demoChild } from './demo-child.ts'
-import { check, log, sessions } from './reading.ts'
-import { type RunFlags, resume, run } from './run.ts'
+import type { DemoChildFlags } from './demo-child.ts'
+import type { RunFlags } from './run.ts'
 
 type Work = (console: Console) => Promise<number>
 
@@ -71,23 +71,30 @@ const withModel = (command: Command): Command =>
 function addRunning(program: Command, choose: (work: Work) => void): void {
   withModel(program.command('run').argument('<prompt>').description('run one prompt'))
     .option('--session <session>', 'the session to continue or to create')
-    .action((prompt: string, flags: RunFlags) => choose((console) => run(prompt, flags, console)))
+    .action((prompt: string, flags: RunFlags) =>
+      choose(async (console) => (await import('./run.ts')).run(prompt, flags, console)),
+    )
   withModel(program.command('resume').argument('<session>').description('carry on what a session left open')).action(
-    (session: string, flags: RunFlags) => choose((console) => resume(session, flags, console)),
+    (session: string, flags: RunFlags) =>
+      choose(async (console) => (await import('./run.ts')).resume(session, flags, console)),
   )
 }
 
 function addReading(program: Command, choose: (work: Work) => void): void {
   withStore(program.command('sessions').description('list the sessions of the store'))
     .option('--json', 'a session a line')
-    .action((flags: { store?: string }) => choose((console) => sessions(flags, console)))
+    .action((flags: { store?: string }) =>
+      choose(async (console) => (await import('./reading.ts')).sessions(flags, console)),
+    )
   withStore(program.command('log').argument('<session>').description("show a session's log"))
     .option('--json', 'an event a line')
-    .action((session: string, flags: { store?: string }) => choose((console) => log(session, flags, console)))
+    .action((session: string, flags: { store?: string }) =>
+      choose(async (console) => (await import('./reading.ts')).log(session, flags, console)),
+    )
   withStore(program.command('verify').argument('[session]').description('check a log against every rule'))
     .option('--file <file>', 'events as --json prints them, instead of a session')
     .action((session: string | undefined, flags: { store?: string; file?: string }) =>
-      choose((console) => check(session, flags, console)),
+      choose(async (console) => (await import('./reading.ts')).check(session, flags, console)),
     )
 }
 
@@ -95,15 +102,16 @@ function addAnswering(program: Command, choose: (work: Work) => void): void {
   withStore(
     program.command('approve').argument('<session>').argument('<call>').description('allow a waiting call'),
   ).action((session: string, callId: string, flags: { store?: string }) =>
-    choose((console) => answer('approve', { session, callId }, flags, console)),
+    choose(async (console) => (await import('./answering.ts')).answer('approve', { session, callId }, flags, console)),
   )
   withStore(program.command('deny').argument('<session>').argument('<call>').description('refuse a waiting call'))
     .option('--reason <text>', 'told to the model')
     .action((session: string, callId: string, flags: { store?: string; reason?: string }) =>
-      choose((console) => answer('deny', { session, callId }, flags, console)),
+      choose(async (console) => (await import('./answering.ts')).answer('deny', { session, callId }, flags, console)),
     )
   withStore(program.command('cancel').argument('<session>').description('cancel the open turn of a session')).action(
-    (session: string, flags: { store?: string }) => choose((console) => cancel(session, flags, console)),
+    (session: string, flags: { store?: string }) =>
+      choose(async (console) => (await import('./answering.ts')).cancel(session, flags, console)),
   )
 }
 
@@ -114,7 +122,7 @@ function addDemo(program: Command, choose: (work: Work) => void): void {
     .description('kill an agent while it works and watch it carry on')
     .option('--question <text>', 'what to ask')
     .action((folder: string | undefined, flags: { question?: string }) =>
-      choose((console) => runDemo(folder, flags, console)),
+      choose(async (console) => (await import('./demo.ts')).runDemo(folder, flags, console)),
     )
   program
     .command('demo-child', { hidden: true })
@@ -122,7 +130,7 @@ function addDemo(program: Command, choose: (work: Work) => void): void {
     .requiredOption('--root <dir>')
     .requiredOption('--witness <file>')
     .option('--question <text>')
-    .action((flags: DemoChildFlags) => choose(() => demoChild(flags)))
+    .action((flags: DemoChildFlags) => choose(async () => (await import('./demo-child.ts')).demoChild(flags)))
 }
 
 function version(): string {

@@ -27,7 +27,7 @@ export interface DemoFacts {
 const WIDTH = 100
 /** For lines that are cut before they are painted. */
 const PLAIN = pc.createColors(false)
-const MOST = { events: 3, calls: 9, answer: 8 } as const
+const MOST = { events: 3, calls: 8, answer: 7 } as const
 
 /** The screen's lines. */
 export function demoScreen(facts: DemoFacts, palette: Palette): readonly string[] {
@@ -35,11 +35,15 @@ export function demoScreen(facts: DemoFacts, palette: Palette): readonly string[
   return [
     palette.bold(title),
     ...[`question  ${facts.question}`, `folder    ${facts.folder}`, `model     ${facts.model}`].map((line) =>
-      oneLine(line, WIDTH),
+      oneLineKept(printable(line)),
     ),
+    '',
     ...killedPart(facts, palette),
+    '',
     ...ranPart(facts, palette),
+    '',
     ...answerPart(facts, palette),
+    '',
     `${palette.bold('verify')} ${facts.verdict}`,
     oneLine(`The log is in ${facts.store}. Next:`, WIDTH),
     ...facts.commands.map((command) => `  ${palette.cyan(command)}`),
@@ -75,8 +79,8 @@ function ranPart(facts: DemoFacts, palette: Palette): readonly string[] {
 
 function ranLine({ data }: KnownEvent<'tool/call'>, facts: DemoFacts): string {
   const runs = facts.begun.filter(({ callId }) => callId === data.callId).map(({ run }) => run)
-  const what = oneLine(callLine(data, 40), 36)
-  return oneLineKept(`  ${what.padEnd(36)}  ran ${runs.length}×  ${ranHow(data.callId, runs, facts)}`)
+  const what = oneLine(callLine(data, 40), 38)
+  return oneLineKept(`  ${what.padEnd(38)}  ran ${runs.length}×  ${ranHow(data.callId, runs, facts)}`)
 }
 
 function ranHow(callId: string, runs: readonly number[], { events, killed }: DemoFacts): string {

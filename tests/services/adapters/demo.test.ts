@@ -118,6 +118,12 @@ describe('a question about the files', () => {
     expect(answer).toContain('3 files')
   })
 
+  test('reads what is told of a thing before what tests it', async () => {
+    const files = { 'src/door.test.ts': 'door door\ndoor\ndoor', 'src/door.ts': 'door', 'package-lock.json': 'door' }
+    const { steps } = await converse([asked('door?')], over(files))
+    expect(steps[2]).toEqual(['read_file src/door.ts', 'read_file src/door.test.ts', 'read_file package-lock.json'])
+  })
+
   test('names what it could not find', async () => {
     const { answer } = await converse([asked('Where are doors and elephants?')], over(FILES))
     expect(answer).toContain('src/door.ts:1  export const door = 1')

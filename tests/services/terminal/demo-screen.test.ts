@@ -84,7 +84,7 @@ test('a body that the witness saw twice is never called once', () => {
 })
 
 test('the answer, the verdict and the next commands end it', () => {
-  expect(screen()).toContain('The answer:\n  found it\n  README.md:1  # x\n')
+  expect(screen()).toContain('The answer:\n  found it\n  README.md:1  # x\n\nverify ok')
   expect(
     screen().endsWith('verify ok: 12 events, 1 turn, idle\nThe log is in /tmp/pawl.db. Next:\n  pawl log demo'),
   ).toBe(true)

@@ -13,6 +13,8 @@ const README = /(^|\/)readme(\.\w+)?$/i
 const DOCS = /(^|\/)docs?\/|\.(md|txt|rst|adoc)$/i
 const MANIFEST = /(^|\/)(package\.json|pyproject\.toml|cargo\.toml|makefile|go\.mod|composer\.json|gemfile|pom\.xml)$/i
 const NOISE = /(^|\/)(node_modules|dist|build|coverage|vendor|\.git)\/|lock(\.json|\.yaml|file)?$|\.(min\.js|map|svg)$/i
+/** They hold every word there is, mostly as examples. */
+const TESTS = /(^|\/)(tests?|specs?|__tests__)\/|\.(test|spec)\.\w+$/i
 
 /** The paths in the answers of list_files, folders (ending in `/`) left out. */
 export function listedFiles(answers: readonly Answered[]): readonly string[] {
@@ -74,7 +76,7 @@ function scoreFile(path: string, question: string, words: readonly string[], hit
   const overview = asksForOverview(question) && README.test(path) ? (atTop ? 8 : 2) : 0
   const chores = asksForChores(question) && MANIFEST.test(path) ? (atTop ? 6 : 1) : 0
   const score = found.reduce((sum, value) => sum + value, 0) + named + overview + chores
-  return NOISE.test(path) ? score / 10 : score
+  return NOISE.test(path) ? score / 10 : TESTS.test(path) ? score / 2 : score
 }
 
 /** At most `max` lines of a file worth quoting, in the file's order. */
