@@ -31,7 +31,7 @@ import {
   refusal,
   whileTesting,
 } from '../../kit/store-contract/fixtures.ts'
-import { close, newFile, newFolder, storeOn } from './sqlite-fixtures.ts'
+import { childProcess, close, newFile, newFolder, storeOn } from './sqlite-fixtures.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -153,7 +153,9 @@ describe('a file that cannot be written', () => {
   test.skipIf(!immutable)(
     'read-only is a failure of its own, and what is there can be read (needs chattr +i)',
     async () => {
-      const path = await written(3)
+      // By another process: SQLite would use again what this one had opened before the file became immutable.
+      const path = newFile()
+      expect(await childProcess('write', path, '3').ended).toBe(0)
       expect(run('chattr', '+i', path)).toBe(0)
       onTestFinished(() => void run('chattr', '-i', path))
       const store = storeOn(path)

@@ -86,9 +86,13 @@ export function childProcess(task: string, path: string, argument = '', flags: r
   }
 }
 
-/** Resolves once `count` facts were told. */
+/** Resolves once `count` facts were told; rejects when the child ends before. */
 export async function told(child: Child, count: number): Promise<void> {
-  while (child.told.length < count) await once(child.process, 'message')
+  const ended = child.ended.then((how) =>
+    Promise.reject(new Error(`the child ended (${how}) after ${child.told.length}`)),
+  )
+  while (child.told.length < count) await Promise.race([once(child.process, 'message'), ended])
+  ended.catch(() => {})
 }
 
 export type Acquired = Reply & { readonly kind: 'acquired' }
