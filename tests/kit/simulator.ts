@@ -10,17 +10,17 @@ import type { Audit } from './audit/frame.ts'
 import { audit } from './audit.ts'
 import { posted } from './simulator/commands.ts'
 import { forkOf } from './simulator/fork.ts'
+import type { Past, WorldOptions } from './simulator/past.ts'
 import { createRandom, type Random } from './simulator/random.ts'
-import { type Past, World, type WorldOptions } from './simulator/world.ts'
+import { World } from './simulator/world.ts'
 
 export interface Tally {
   schedules: number
   crashes: number
   suspends: number
   forks: number
-  batches: number
   events: number
-  /** How often fold and live were compared. */
+  /** How often fold and live were compared: once a batch. */
   checks: number
   /** How turns ended, and how often. */
   readonly endings: Map<string, number>
@@ -31,7 +31,6 @@ export const emptyTally = (): Tally => ({
   crashes: 0,
   suspends: 0,
   forks: 0,
-  batches: 0,
   events: 0,
   checks: 0,
   endings: new Map(),
@@ -161,7 +160,6 @@ function conclude(world: World, tally: Tally, { onLog }: Thoroughness): void {
 
 function count(world: World, tally: Tally): void {
   tally.checks += world.checks
-  tally.batches += world.batches.length
   tally.events += world.log.length - world.found
 }
 

@@ -94,7 +94,13 @@ function asked(input: AskModelInput, around: Surroundings): Verdict {
   if (drawn < 0.16) return { ...of, type: 'verdict.aborted' }
   const calls = drawn < 0.62 ? plannedCalls(random) : []
   const answer = answered(around, calls)
-  return { ...of, type: 'verdict.answered', answer, calls, ...(random.chance(0.04) ? { limit: LIMIT } : {}) }
+  return {
+    ...of,
+    type: 'verdict.answered',
+    answer,
+    calls,
+    ...(random.chance(0.04) ? { bound: { kind: 'limit', limit: LIMIT } } : {}),
+  }
 }
 
 export const LIMIT = { name: 'tokens', scope: 'turn', max: 10, spent: 11 } as const

@@ -1,7 +1,7 @@
 /** Cutting a log as a fork does: never between what a step asks with and its opening, never in a passing state. */
 import type { SessionEvent } from '../../../src/log/events.ts'
 import { createFold } from '../../../src/machines/fold.ts'
-import type { Past } from './world.ts'
+import type { Past } from './past.ts'
 
 const PASSING: ReadonlySet<unknown> = new Set(['turnOpen', 'stepClosed'])
 

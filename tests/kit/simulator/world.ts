@@ -2,53 +2,20 @@
  * One life of a simulated agent: the real chart over a log in memory, with actors that answer late, at once, never, or
  * throw. After every batch the state folded from the log must be the live one.
  */
-import { type ActorRefFrom, type AnyActorRef, createActor, type EventObject, fromCallback } from 'xstate'
+import { type ActorRefFrom, createActor } from 'xstate'
 import { isMoving, type Recordable, type SessionEvent } from '../../../src/log/events.ts'
 import { placed, validateNew } from '../../../src/log/validate.ts'
 import type { agentMachine } from '../../../src/machines/agent.ts'
 import type { AgentCommand, CancelCommand } from '../../../src/machines/commands.ts'
 import { type AgentSnapshot, createFold, stateName } from '../../../src/machines/fold.ts'
-import { type ChartPorts, provideEffects } from '../../../src/machines/live.ts'
-import { type RecoveryOptions, resumption } from '../../../src/machines/resumption.ts'
-import type {
-  AskModelInput,
-  CallInput,
-  PrepareStepInput,
-  StopTurnInput,
-  WaitInput,
-} from '../../../src/services/inputs.ts'
+import { resumption } from '../../../src/machines/resumption.ts'
+import type { AskModelInput, CallInput } from '../../../src/services/inputs.ts'
 import type { Verdict } from '../../../src/services/verdicts.ts'
 import { anyCommand, anyReply } from './commands.ts'
 import { answer, chunkOf, dispatchSeq, type Work } from './effects.ts'
+import { type Host, hosted, simulatedMachine } from './machine.ts'
+import type { Deed, Past, WorldOptions } from './past.ts'
 import type { Random } from './random.ts'
-
-export interface WorldOptions extends RecoveryOptions {
-  readonly maxParallelToolCalls: number
-  readonly maxSteps: number
-  /** How often an actor answers while it is being started, never, or throws; else it answers later. */
-  readonly atOnce: number
-  readonly never: number
-  readonly throws: number
-  /** How often an observer gives a command after a batch. */
-  readonly observers: number
-  readonly approvals: boolean
-}
-
-/** Something done in the world that no crash takes back. `at` is how much of the log was durable before it. */
-export interface Deed {
-  readonly kind: 'body' | 'request'
-  /** Names it: no deed may be done twice. */
-  readonly key: string
-  readonly at: number
-}
-
-/** What outlives a crash. */
-export interface Past {
-  readonly log: readonly SessionEvent[]
-  /** How long the log was after each batch. */
-  readonly batches: readonly number[]
-  readonly deeds: readonly Deed[]
-}
 
 interface Effect {
   readonly work: Work
@@ -60,34 +27,14 @@ interface Effect {
   answered: boolean
 }
 
-const worlds = new WeakMap<AnyActorRef, World>()
-
-function worldOf(agent: AnyActorRef): World {
-  const world = worlds.get(agent)
-  if (world === undefined) throw new Error('This agent has no world')
-  return world
-}
-
-type StepInput = { readonly agent: AnyActorRef }
-
-const actor = <Input extends StepInput>(workOf: (input: Input) => Work) =>
-  fromCallback<EventObject, Input>(({ input, sendBack }) => worldOf(input.agent).start(workOf(input), sendBack))
-
-const liveMachine = provideEffects(worldOf, {
-  prepareStep: actor<PrepareStepInput>((input) => ({ kind: 'prepareStep', input })),
-  askModel: actor<AskModelInput>((input) => ({ kind: 'askModel', input })),
-  wait: actor<WaitInput>((input) => ({ kind: 'wait', input })),
-  call: actor<CallInput>((input) => ({ kind: 'call', input })),
-  stopTurn: actor<StopTurnInput>((input) => ({ kind: 'stopTurn', input })),
-})
-
 /** What fold and live must agree on. */
 const stateOf = ({ value, context }: Pick<AgentSnapshot, 'value' | 'context'>): string =>
   JSON.stringify([value, context])
 
 const nameOf = (work: Work): string => (work.kind === 'call' ? `call ${work.input.callId}` : work.kind)
 
-export class World implements ChartPorts {
+/** Opened over a past, driven, and then finished, closed or killed; it throws at the first thing that must not be. */
+export class World implements Host {
   readonly log: SessionEvent[]
   readonly deeds: Deed[]
   /** How long the log was after each batch. */
@@ -122,8 +69,8 @@ export class World implements ChartPorts {
     this.now = past.log.at(-1)?.time ?? 0
     for (const event of past.log) this.folded.push(event)
     this.aborted = this.folded.snapshot().context.cancel !== null
-    this.agent = createActor(liveMachine, { snapshot: this.folded.snapshot() })
-    worlds.set(this.agent, this)
+    this.agent = createActor(simulatedMachine, { snapshot: this.folded.snapshot() })
+    hosted.set(this.agent, this)
     this.agent.subscribe({ next: () => this.guarded(() => this.seal()), error: (error) => this.fail(error) })
     this.agent.start()
   }
@@ -311,11 +258,10 @@ export class World implements ChartPorts {
   /** Every event is awaited where it comes, and of each record only the last one moves. */
   private follow(event: SessionEvent): void {
     if (!this.folded.accepts(event)) throw new Error(`No state awaits seq ${event.seq}, ${event.type}`)
-    const before = stateName(this.folded.snapshot())
+    const before = this.mayMove.has(event.seq) ? undefined : stateName(this.folded.snapshot())
     this.folded.push(event)
-    const after = stateName(this.folded.snapshot())
-    if (after === before || this.mayMove.has(event.seq)) return
-    throw new Error(`Seq ${event.seq}, ${event.type}, moves to ${after} in the middle of a record`)
+    if (before === undefined || before === stateName(this.folded.snapshot())) return
+    throw new Error(`Seq ${event.seq}, ${event.type}, moves from ${before} in the middle of a record`)
   }
 
   private check(): void {
