@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process'
 import {
   closeSync,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -142,30 +141,23 @@ describe('a file that cannot be written', () => {
     expect(await logOf(store)).toHaveLength(4)
   })
 
-  const immutable = ((): boolean => {
-    const probe = `/tmp/pawl-immutable-${process.pid}`
+  test('read-only is a failure of its own, and what is there can be read', async ({ skip }) => {
+    const probe = newFile()
     writeFileSync(probe, '')
-    const works = run('chattr', '+i', probe) === 0
+    if (run('chattr', '+i', probe) !== 0) skip('chattr +i is not permitted')
     run('chattr', '-i', probe)
-    return works
-  })()
-
-  test.skipIf(!immutable)(
-    'read-only is a failure of its own, and what is there can be read (needs chattr +i)',
-    async () => {
-      // By another process: SQLite would use again what this one had opened before the file became immutable.
-      const path = newFile()
-      expect(await childProcess('write', path, '3').ended).toBe(0)
-      expect(run('chattr', '+i', path)).toBe(0)
-      onTestFinished(() => void run('chattr', '-i', path))
-      const store = storeOn(path)
-      await failure(own(store), 'read-only', path)
-      expect(await logOf(store)).toHaveLength(3)
-      await close(store)
-      run('chattr', '-i', path)
-      await fill(await own(storeOn(path)), 3, 1)
-    },
-  )
+    // By another process: SQLite would use again what this one had opened before the file became immutable.
+    const path = newFile()
+    expect(await childProcess('write', path, '3').ended).toBe(0)
+    expect(run('chattr', '+i', path)).toBe(0)
+    onTestFinished(() => void run('chattr', '-i', path))
+    const store = storeOn(path)
+    await failure(own(store), 'read-only', path)
+    expect(await logOf(store)).toHaveLength(3)
+    await close(store)
+    run('chattr', '-i', path)
+    await fill(await own(storeOn(path)), 3, 1)
+  })
 
   test('full takes all of a batch or nothing, and leaves room for who asks for less', async () => {
     const path = newFile()
@@ -182,31 +174,21 @@ describe('a file that cannot be written', () => {
     await fill(large, 0, 1)
   })
 
-  const mounted = ((): string | undefined => {
-    const folder = `/tmp/pawl-tmpfs-${process.pid}`
-    mkdirSync(folder, { recursive: true })
-    const works = run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder) === 0
-    return works ? folder : undefined
-  })()
-
-  test.skipIf(mounted === undefined)(
-    'a disk that fills up loses nothing that was acknowledged (needs mount)',
-    async () => {
-      const folder = mounted ?? ''
-      onTestFinished(() => void run('umount', '-l', folder))
-      const path = join(folder, 'pawl.db')
-      const store = storeOn(path)
-      const owner = await own(store)
-      let head = 0
-      const filling = async (): Promise<void> => {
-        for (; head < 100_000; head += 10)
-          await owner.append(chunks(head, 10, 'x'.repeat(2_000)), { expectedSeq: head })
-      }
-      await failure(filling(), 'full', path)
-      expect(head).toBeGreaterThan(0)
-      expect((await logOf(store)).map(({ seq }) => seq)).toEqual(range(0, head))
-    },
-  )
+  test('a disk that fills up loses nothing that was acknowledged', async ({ skip }) => {
+    const folder = newFolder()
+    if (run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder) !== 0) skip('mount is not permitted')
+    onTestFinished(() => void run('umount', '-l', folder))
+    const path = join(folder, 'pawl.db')
+    const store = storeOn(path)
+    const owner = await own(store)
+    let head = 0
+    const filling = async (): Promise<void> => {
+      for (; head < 100_000; head += 10) await owner.append(chunks(head, 10, 'x'.repeat(2_000)), { expectedSeq: head })
+    }
+    await failure(filling(), 'full', path)
+    expect(head).toBeGreaterThan(0)
+    expect((await logOf(store)).map(({ seq }) => seq)).toEqual(range(0, head))
+  })
 })
 
 describe('a damaged file', () => {
