@@ -29,6 +29,7 @@ export function callHook<K extends Waterfall['name']>(
   // The same handlers, seen as what every waterfall's are: TypeScript cannot tell so for a name it does not know yet.
   const handlers = runtime.hooks.of(hook) as unknown as readonly Handler<PayloadOf<K>, ResultOf<K>>[]
   if (handlers.length === 0) return core()
+  Object.freeze(payload)
   const { signal } = runtime.turn
   let inCore: { readonly thrown: unknown } | undefined
   const watched = (): Promise<ResultOf<K>> =>

@@ -15,36 +15,55 @@ export type CompletePolicy = (
   | { readonly mode: 'always' }
 ) & { readonly backoff: Required<Backoff> }
 
-export const RETRYABLE_CODES: readonly string[] = ['EMPTY_RESPONSE', 'RATE_LIMIT', 'SERVER', 'TIMEOUT', 'TRANSPORT']
+export const RETRYABLE_CODES: readonly string[] = Object.freeze([
+  'EMPTY_RESPONSE',
+  'RATE_LIMIT',
+  'SERVER',
+  'TIMEOUT',
+  'TRANSPORT',
+])
 
 /**
  * Checks a policy and fills in its defaults: normal, 2 retries of the transient codes, 500 ms doubling to 10 s, a tenth
- * of jitter.
+ * of jitter. The result is frozen: hooks are shown it.
  * @throws InvalidOption naming the field.
  */
 export function completePolicy(policy: RetryPolicy = {}, option = 'retry'): CompletePolicy {
-  const check = (ok: boolean, field: string, must: string): void => {
+  const check: Check = (ok, field, must) => {
     if (!ok) throw new InvalidOption(`${option}.${field}`, `must be ${must}`)
   }
   const mode = policy.mode ?? 'normal'
   check(mode === 'normal' || mode === 'always', 'mode', '"normal" or "always"')
-  for (const key of Object.keys(policy)) check(KEYS.has(key), key, `one of ${[...KEYS].join(', ')}`)
+  checkKeys(policy, mode === 'always' ? ALWAYS_KEYS : NORMAL_KEYS, '', check)
   const backoff = completeBackoff(policy.backoff ?? {}, check)
-  if (policy.mode === 'always') return { mode: 'always', backoff }
+  if (policy.mode === 'always') return Object.freeze({ mode: 'always', backoff })
   const { maxRetries = 2, retryableCodes = RETRYABLE_CODES } = policy
   check(Number.isSafeInteger(maxRetries) && maxRetries >= 0, 'maxRetries', 'a whole number of at least 0')
-  const named = retryableCodes.every((code) => typeof code === 'string' && code !== '')
-  const distinct = new Set(retryableCodes).size === retryableCodes.length
-  check(named && distinct && retryableCodes.length > 0, 'retryableCodes', 'distinct codes, at least one')
-  return { mode: 'normal', maxRetries, retryableCodes, backoff }
+  check(areCodes(retryableCodes), 'retryableCodes', 'distinct codes, at least one')
+  return Object.freeze({ mode: 'normal', maxRetries, retryableCodes: Object.freeze([...retryableCodes]), backoff })
 }
 
-const KEYS: ReadonlySet<string> = new Set(['mode', 'maxRetries', 'retryableCodes', 'backoff'])
+type Check = (ok: boolean, field: string, must: string) => void
 
-function completeBackoff(
-  backoff: Backoff,
-  check: (ok: boolean, field: string, must: string) => void,
-): Required<Backoff> {
+const ALWAYS_KEYS: readonly string[] = ['mode', 'backoff']
+const NORMAL_KEYS: readonly string[] = [...ALWAYS_KEYS, 'maxRetries', 'retryableCodes']
+const BACKOFF_KEYS: readonly string[] = ['initialDelayMs', 'maxDelayMs', 'jitterRatio']
+
+/** A misspelt field would silently be its default. */
+function checkKeys(given: object, known: readonly string[], prefix: string, check: Check): void {
+  for (const key of Object.keys(given)) {
+    check(known.includes(key), `${prefix}${key}`, `left out: the fields are ${known.join(', ')}`)
+  }
+}
+
+const areCodes = (codes: unknown): boolean =>
+  Array.isArray(codes) &&
+  codes.length > 0 &&
+  codes.every((code) => typeof code === 'string' && code !== '') &&
+  new Set(codes).size === codes.length
+
+function completeBackoff(backoff: Backoff, check: Check): Required<Backoff> {
+  checkKeys(backoff, BACKOFF_KEYS, 'backoff.', check)
   const { initialDelayMs = 500, maxDelayMs = 10_000, jitterRatio = 0.1 } = backoff
   const isDelay = (ms: number): boolean => Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMER_MS
   check(isDelay(maxDelayMs), 'backoff.maxDelayMs', `ms above 0, at most ${MAX_TIMER_MS}`)
@@ -54,7 +73,7 @@ function completeBackoff(
     'ms above 0, at most maxDelayMs',
   )
   check(jitterRatio >= 0 && jitterRatio <= 1, 'backoff.jitterRatio', 'between 0 and 1')
-  return { initialDelayMs, maxDelayMs, jitterRatio }
+  return Object.freeze({ initialDelayMs, maxDelayMs, jitterRatio })
 }
 
 export interface RetryRequest {
