@@ -158,6 +158,12 @@ describe('cancelling', () => {
     })
   })
 
+  test('by a call repeated too often it ends the turn with that', () => {
+    const cause = { kind: 'repeated-call', name: 'work', count: 6 } as const
+    const events = records.closeStep({ ...inStep, cancel: { cause, keepInbox: true } })
+    expect(events.at(-1)?.data).toEqual({ turn: 1, reason: cause })
+  })
+
   test('posted while nobody owned the log, it stands before the resumption', () => {
     const resumed = { recovery: 'continue', resumes: 1, version: '1.0.0', chart: 'sha256:0' } as const
     const events = records.resume(inStep, { type: 'command.resume', resumed, cancel: user })
@@ -223,10 +229,13 @@ describe('asking the model', () => {
   })
 
   test('a limit found with an answer cancels the turn before its calls, and not at all without any', () => {
-    const events = records.answer({ ...inStep, inbox: queues([item('s1')]) }, answered({ calls, limit: LIMIT }))
+    const events = records.answer(
+      { ...inStep, inbox: queues([item('s1')]) },
+      answered({ calls, bound: { kind: 'limit', limit: LIMIT } }),
+    )
     expect(inShort(events)).toEqual(['turn/cancel', 'assistant/message'])
     expect(events[0]?.data).toMatchObject({ cause: { kind: 'limit' }, keepInbox: true })
-    expect(inShort(records.answer(inStep, answered({ limit: LIMIT })))).toEqual([
+    expect(inShort(records.answer(inStep, answered({ bound: { kind: 'limit', limit: LIMIT } })))).toEqual([
       'assistant/message',
       'step/end completed',
     ])

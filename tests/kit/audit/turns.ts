@@ -41,12 +41,16 @@ export function turnEnded(frame: Frame, { turn, reason }: EventMap['turn/end']):
   if (frame.drain || frame.latch) frame.expect('turn/start', 'idle starts what is owed')
 }
 
+/** Causes of a cancel, and reasons of an end, that are one and the same. */
+const BOUNDS: readonly string[] = ['limit', 'repeated-call']
+
 function reasonFits(frame: Frame, reason: EventMap['turn/end']['reason']): void {
   const { kind } = reason
   const cause = frame.cancel?.cause.kind
-  const cancelled = kind === 'aborted' || kind === 'limit'
+  const cancelled = kind === 'aborted' || BOUNDS.includes(kind)
   frame.must(cancelled === (cause !== undefined), 'a cancelled turn ends by its cancel, and no other does')
-  frame.must(!cancelled || (kind === 'limit') === (cause === 'limit'), 'the reason is the cause')
+  const bound = cause !== undefined && BOUNDS.includes(cause)
+  frame.must(!cancelled || kind === (bound ? cause : 'aborted'), 'the reason is the cause')
   const toolsAnswered = frame.outcome?.kind === 'tool-calls'
   const spent = frame.step >= frame.limits.maxSteps
   if (kind === 'max-steps') frame.must(toolsAnswered && spent, 'max-steps: the model was owed results')

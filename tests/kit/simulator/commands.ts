@@ -2,7 +2,7 @@
 import type { CancelCause } from '../../../src/log/events.ts'
 import type { AgentCommand, CancelCommand } from '../../../src/machines/commands.ts'
 import { type AgentContext, isMessage } from '../../../src/machines/evolve.ts'
-import { LIMIT, onCrashOf, userMessage } from './effects.ts'
+import { BOUNDS, onCrashOf, userMessage } from './effects.ts'
 import type { Random } from './random.ts'
 
 type Delivery = Extract<AgentCommand, { readonly type: 'command.followup' | 'command.steer' | 'command.inject' }>
@@ -38,9 +38,9 @@ export function anyReply(random: Random, { calls }: AgentContext): Reply | undef
 }
 
 function anyCancel(random: Random, { turn }: AgentContext): CancelCommand {
-  const cause: CancelCause = random.chance(0.2) ? { kind: 'limit', limit: LIMIT } : { kind: 'user' }
+  const cause: CancelCause = random.chance(0.2) ? random.pick(BOUNDS) : { kind: 'user' }
   const names = random.chance(0.3) ? { turn: Math.max(1, random.chance(0.5) ? turn : turn - 1) } : {}
-  const keeps = cause.kind === 'limit' || random.chance(0.4)
+  const keeps = cause.kind !== 'user' || random.chance(0.4)
   return { type: 'command.cancel', cause, ...names, ...(keeps ? { keepInbox: true } : {}) }
 }
 

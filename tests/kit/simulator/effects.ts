@@ -1,5 +1,5 @@
 /** What the chart's actors are asked in a simulated world, and how it makes up their answers. */
-import type { KnownEvent, OnCrash, PlannedCall, SessionEvent } from '../../../src/log/events.ts'
+import type { BoundCause, KnownEvent, OnCrash, PlannedCall, SessionEvent } from '../../../src/log/events.ts'
 import type { AssistantMessage, UserMessage } from '../../../src/log/messages.ts'
 import type {
   AskModelInput,
@@ -99,11 +99,15 @@ function asked(input: AskModelInput, around: Surroundings): Verdict {
     type: 'verdict.answered',
     answer,
     calls,
-    ...(random.chance(0.04) ? { bound: { kind: 'limit', limit: LIMIT } } : {}),
+    ...(random.chance(0.04) ? { bound: random.pick(BOUNDS) } : {}),
   }
 }
 
-export const LIMIT = { name: 'tokens', scope: 'turn', max: 10, spent: 11 } as const
+/** What ends a turn though nobody asked for it. */
+export const BOUNDS: readonly BoundCause[] = [
+  { kind: 'limit', limit: { name: 'tokens', scope: 'turn', max: 10, spent: 11 } },
+  { kind: 'repeated-call', name: 'work', count: 6 },
+]
 
 const retry = ({ chain }: AskModelInput, random: Random) => ({
   retryId: chain?.retryId ?? random.id('r'),
