@@ -2,6 +2,7 @@
  * Where a command writes. stdout carries what was asked for, stderr all else; a reader that leaves early (EPIPE) ends
  * the output and nothing more.
  */
+import { debuglog } from 'node:util'
 import { PawlError } from '../log/errors.ts'
 import { oneLine, type Palette, paletteFor } from '../services/terminal/text.ts'
 
@@ -19,12 +20,15 @@ export interface Console {
   value(value: unknown): void
   /** A line of stderr, as it is: what a model or a tool said must have been made printable. */
   note(line: string): void
+  /** One line on stderr; its stack, too, with NODE_DEBUG=pawl. */
   error(error: unknown): void
   /** Resolves when stdout takes more. */
   ready(): Promise<void>
   /** Resolves when all that was written has left. */
   flush(): Promise<void>
 }
+
+const debug = debuglog('pawl')
 
 /** The console of this process. */
 export function openConsole(options: { readonly json: boolean }): Console {
@@ -50,7 +54,10 @@ export function openConsole(options: { readonly json: boolean }): Console {
     out,
     value: (value) => out(`${JSON.stringify(value)}\n`),
     note: (line) => void stderr.write(`${line}\n`),
-    error: (error) => void stderr.write(`${errorLine(error, options.json)}\n`),
+    error(error) {
+      stderr.write(`${errorLine(error, options.json)}\n`)
+      debug('%s', error instanceof Error ? error.stack : error)
+    },
     ready: () => (closed || !stdout.writableNeedDrain ? Promise.resolve() : drained(stdout)),
     flush: async () => {
       await Promise.all([written(stdout), written(stderr)])

@@ -14,6 +14,10 @@ type Work = (console: Console) => Promise<number>
 export async function main(argv: readonly string[]): Promise<number> {
   const end = argv.indexOf('--')
   const console = openConsole({ json: argv.slice(0, end < 0 ? argv.length : end).includes('--json') })
+  process.once('uncaughtException', (defect) => {
+    console.error(defect)
+    process.exit(1)
+  })
   const code = await perform(argv, console).catch((error: unknown) => {
     console.error(error)
     return exitCodeOfError(error)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Message, StreamChunk, ToolCallBlock, UserMessage } from '../../../src/log/messages.ts'
 import { textOf } from '../../../src/log/messages.ts'
 import type { LlmRequest, ToolSchema } from '../../../src/log/requests.ts'
-import { salientWords, singular } from '../../../src/services/adapters/demo/words.ts'
+import { salientWords, singular, wordsIn } from '../../../src/services/adapters/demo/words.ts'
 import { DEMO_LABEL, deltas, demo } from '../../../src/services/adapters/demo.ts'
 
 const schema = (name: string, ...keys: string[]): ToolSchema => ({
@@ -313,6 +313,17 @@ describe('the words of a question', () => {
       'box',
       'pass',
     ])
+  })
+
+  test.each([
+    ['run the tests', ['run', 'test']],
+    ['running, tested; tester', ['run', 'test']],
+    ['runTests() and RUN_TEST', ['run', 'test']],
+    ['stories', ['story']],
+    ['a story', ['story']],
+    ['runtime, trunk, latest, history', []],
+  ])('stand in "%s" in their forms, and not inside of others', (line, found) => {
+    expect(wordsIn(line, ['run', 'test', 'story'])).toEqual(found)
   })
 
   test('come once each, and not too many', () => {

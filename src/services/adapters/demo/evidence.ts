@@ -80,7 +80,7 @@ function scoreFile(path: string, question: string, words: readonly string[], hit
 }
 
 /** At most `max` lines of a file worth quoting, in the file's order. */
-export function quotable(question: string, words: readonly string[], lines: readonly Line[], max = 4): readonly Line[] {
+export function quotable(question: string, words: readonly string[], lines: readonly Line[], max = 3): readonly Line[] {
   const opening = asksForOverview(question) && README.test(lines[0]?.path ?? '') ? openingOf(lines) : []
   const scored = lines.map((line) => ({ line, score: scoreLine(line.text, words) })).filter(({ score }) => score > 0)
   const best = scored.sort((a, b) => b.score - a.score || a.line.line - b.line.line).map(({ line }) => line)

@@ -34,15 +34,26 @@ export function singular(word: string): string {
   return word.endsWith('s') ? word.slice(0, -1) : word
 }
 
-/** The salient words that stand in a line; `run` counts in `running`, not in `trunk`. */
+/** The salient words that stand in a line, in any of their forms: `run` in `running` and `runTests`, not in `runtime`. */
 export function wordsIn(line: string, words: readonly string[]): readonly string[] {
   const lower = line.toLowerCase()
-  return words.filter((word) => startsSomeWord(lower, word))
+  return words.filter((word) => stands(word, line, lower))
 }
 
-function startsSomeWord(lower: string, word: string): boolean {
-  for (let at = lower.indexOf(word); at >= 0; at = lower.indexOf(word, at + 1)) {
-    if (at === 0 || !/[\p{L}\p{N}]/u.test(lower[at - 1] ?? '')) return true
+const ENDING = /^(?:\p{Ll}?(?:s|es|ed|er|ers|ing|ings))?(?!\p{Ll})/u
+
+function stands(word: string, line: string, lower: string): boolean {
+  // `story` also stands in `stories`.
+  const stem = word.endsWith('y') ? word.slice(0, -1) : word
+  for (let at = lower.indexOf(stem); at >= 0; at = lower.indexOf(stem, at + 1)) {
+    const rest = line.slice(at + stem.length)
+    if (begins(line, at) && ENDING.test(stem === word ? rest : rest.replace(/^(?:y|ies)/, ''))) return true
   }
   return false
+}
+
+/** After something that is no letter, or at a hump: `Tests` in `runTests`. */
+function begins(line: string, at: number): boolean {
+  const before = line[at - 1] ?? ' '
+  return !/[\p{L}\p{N}]/u.test(before) || (/\p{Ll}/u.test(before) && /\p{Lu}/u.test(line[at] ?? ''))
 }
