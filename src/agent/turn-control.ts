@@ -27,21 +27,23 @@ export function createTurnControl({ clock, settleTimeoutMs, onSettleTimeout }: T
     if (timer !== undefined) clock.clearTimeout(timer)
     timer = undefined
   }
+  const renew = (): void => {
+    clear()
+    controller = new AbortController()
+    open = { signal: controller.signal, partial: undefined, prompt: undefined }
+  }
   return {
     get open() {
       return open
     },
-    openTurn() {
-      clear()
-      controller = new AbortController()
-      open = { signal: controller.signal, partial: undefined, prompt: undefined }
-    },
+    openTurn: renew,
     abortTurn() {
       clear()
       timer = clock.setTimeout(() => onSettleTimeout(open.partial?.()), settleTimeoutMs)
       controller.abort(new DOMException('The turn was cancelled', 'AbortError'))
     },
-    closeTurn: clear,
+    // What the turn left behind finds that it is no longer the open one.
+    closeTurn: renew,
     abandon(reason) {
       clear()
       controller.abort(reason)

@@ -31,8 +31,8 @@ export const serviceActor = <Input extends { readonly agent: AnyActorRef }>(
       await Promise.resolve()
       if (stopped.signal.aborted || runtime.closing.aborted) return
       const verdict = await run({ input, runtime, stopped: stopped.signal }).catch((thrown: unknown) => {
-        // A store that failed ends the agent; it is not an outcome of this actor.
-        if (runtime.session.failed.aborted) return undefined
+        // A store that failed ends the agent; it is not an outcome of this actor. Nor is what nobody waits for.
+        if (runtime.session.failed.aborted || stopped.signal.aborted) return undefined
         runtime.noteError(thrown)
         return failed(input, failureOf(thrown), thrown)
       })

@@ -13,7 +13,7 @@ import { assemblePrompt } from './llm/prompt.ts'
 import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
 import { contained, untilAborted } from './llm/stream.ts'
-import type { AgentRuntime } from './runtime.ts'
+import type { AgentRuntime, OpenTurn } from './runtime.ts'
 import type { Answer, Retry, Verdict } from './verdicts.ts'
 
 export const askModel = serviceActor<AskModelInput>(run, (input, failure) => failed(input, failure))
@@ -43,7 +43,9 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     ...(partial === undefined ? {} : { partial }),
   })
   try {
-    const prompt = await promptOf(runtime, input)
+    signal.throwIfAborted()
+    const prompt = await promptOf(runtime, turn, input)
+    signal.throwIfAborted()
     const { request, adapter } = await buildRequest(runtime, input, prompt)
     await runtime.session.flush()
     if (signal.aborted) return aborted()
@@ -64,11 +66,11 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
 }
 
 /** The prompt the step was prepared with; after a crash it is assembled anew. */
-async function promptOf(runtime: AgentRuntime, { turn, step }: AskModelInput) {
-  const known = runtime.turn.prompt
+async function promptOf(runtime: AgentRuntime, open: OpenTurn, { turn, step }: AskModelInput) {
+  const known = open.prompt
   if (known?.step === step) return known.prompt
   const prompt = await assemblePrompt(runtime, turn, step)
-  runtime.turn.prompt = { step, prompt }
+  open.prompt = { step, prompt }
   return prompt
 }
 

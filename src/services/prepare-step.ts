@@ -23,19 +23,24 @@ const prepared = ({ turn, step }: PrepareStepInput, decision: PreparedDecision):
   decision,
 })
 
-async function run({ input, runtime }: Service<PrepareStepInput>): Promise<Verdict> {
+async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Promise<Verdict> {
   const { turn, step, messages } = input
-  const { signal } = runtime.turn
+  const { turn: open } = runtime
+  const { signal } = open
+  // A cancel may have come first, or while somebody was waited for: nothing more is begun then.
+  signal.throwIfAborted()
   const prompt = await assemblePrompt(runtime, turn, step)
-  runtime.turn.prompt = { step, prompt }
+  signal.throwIfAborted()
+  open.prompt = { step, prompt }
   const context = await proposeContext(runtime)
+  signal.throwIfAborted()
   const payload = { turn, step, messages, prompt, signal, ...(context === undefined ? {} : { context }) }
   const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
     return prepared(input, checked(decided))
   } catch (thrown) {
-    reportHookFailure(runtime, HOOK, { turn, step }, thrown)
+    if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
     throw thrown
   }
 }

@@ -90,6 +90,7 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   if (stopped.aborted) return undefined
   const tool = runtime.tools.get(input.name)
   const parsed = await materialise(tool, input)
+  if (stopped.aborted) return undefined
   const info = callInfo(runtime, input, parsed.args)
   const { outcome, contexts, concludes, meta } = await execute(runtime, { input, info, tool, parsed, stopped })
   if (stopped.aborted) return sayLate(runtime, input, resultOf(outcome))

@@ -17,15 +17,16 @@ export const stopTurn = serviceActor<StopTurnInput>(run, ({ turn, step }, failur
 
 async function run({ input, runtime, stopped }: Service<StopTurnInput>): Promise<Verdict> {
   const { turn, step, reason } = input
+  const { signal } = runtime.turn
   let decided: TurnEndReason | undefined
   for (const hook of runtime.hooks.of(HOOK)) {
+    if (signal.aborted) break
     try {
-      decided = checked(await hook({ turn, reason, signal: runtime.turn.signal })) ?? decided
+      decided = checked(await hook({ turn, reason, signal })) ?? decided
     } catch (thrown) {
       if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
       throw thrown
     }
-    if (runtime.turn.signal.aborted) break
   }
   return { type: 'verdict.stopping', turn, step, ...(decided === undefined ? {} : { reason: decided }) }
 }

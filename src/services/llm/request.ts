@@ -21,11 +21,13 @@ export interface BuiltRequest {
  */
 export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, prompt: Prompt): Promise<BuiltRequest> {
   const { session } = runtime
+  // Of this turn: by the time a hook or an adapter has answered, another one may be open.
+  const { signal } = runtime.turn
   const messages = session.messages()
   const config = await decideConfig(runtime, input)
   const adapter = runtime.adapterOf(config.provider, config.model)
-  const prepared: PreparedCall = (await adapter?.prepare?.(config, runtime.turn.signal)) ?? { config }
-  runtime.turn.signal.throwIfAborted()
+  const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
+  signal.throwIfAborted()
   logHeader(runtime, headerOf(prepared, prompt))
   logContext(runtime, prepared)
   const header = session.requestHeader as RequestHeader

@@ -47,10 +47,11 @@ export async function execute(runtime: AgentRuntime, execution: Execution): Prom
 type Said = { contexts: UserMessage[]; concludes: boolean; meta: Json | undefined }
 
 async function runBody(runtime: AgentRuntime, execution: Execution, said: Said): Promise<ToolOutcome> {
-  const { input, tool, parsed } = execution
+  const { input, tool, parsed, info } = execution
   if (tool === undefined) return unknownTool(input.name, runtime.tools.keys())
   if (parsed.kind === 'invalid') return invalidArguments(parsed.message)
-  const { signal } = runtime.turn
+  // Of the turn that the call was made in: a hook that waits may call this when another one is open.
+  const { signal } = info
   if (signal.aborted) return abortedBeforeDispatch
   const own = new AbortController()
   const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
