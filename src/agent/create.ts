@@ -2,6 +2,7 @@
 
 import type { LogStore, SessionHeader } from '../log/store.ts'
 import { memoryStore } from '../log/stores/memory.ts'
+import { assertPriced } from '../services/llm/request.ts'
 import type { Agent } from './agent.ts'
 import { openAgent, type Watch } from './open.ts'
 import { type AgentOptions, checkOptions } from './options.ts'
@@ -10,6 +11,7 @@ import { type AgentOptions, checkOptions } from './options.ts'
 export async function create(options: AgentOptions, watch: Watch = {}): Promise<Agent> {
   const checked = checkOptions(options)
   options.signal?.throwIfAborted()
+  if (checked.settings.needsPrice) await priceOf(options)
   const store = options.store ?? inMemory()
   const id = options.sessionId ?? checked.newId()
   const header: SessionHeader = { format: 1, id, createdAt: checked.clock.now() }
@@ -21,6 +23,12 @@ export async function create(options: AgentOptions, watch: Watch = {}): Promise<
     await ownership.release()
     throw error
   }
+}
+
+/** Known before anything is spent. */
+async function priceOf({ model, signal = new AbortController().signal }: AgentOptions): Promise<void> {
+  const config = { provider: model.provider, model: model.model }
+  assertPriced((await model.prepare?.(config, signal)) ?? { config })
 }
 
 let told = false

@@ -5,7 +5,7 @@
 import { BehaviorSubject } from 'rxjs'
 import { type AnyActorRef, createActor } from 'xstate'
 import { createRequestDigester } from '../log/digest.ts'
-import type { SessionEvent } from '../log/events.ts'
+import type { BoundCause, SessionEvent } from '../log/events.ts'
 import { openSession } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import { createFold } from '../machines/fold.ts'
@@ -23,6 +23,7 @@ import { stopTurn } from '../services/stop-turn.ts'
 import { wait } from '../services/wait.ts'
 import type { Agent } from './agent.ts'
 import { createApprovals } from './approvals.ts'
+import { createBudgets } from './budgets.ts'
 import { chartHash, VERSION } from './chart-hash.ts'
 import { createClosing } from './closing.ts'
 import { createFacade } from './facade.ts'
@@ -68,6 +69,10 @@ export async function openAgent(
   const receipts = createReceipts()
   const waiters = createWaiters()
   const folded = createFold()
+  const budgets = createBudgets(checked, () => {
+    const limit = budgets.limits?.reached(clock.now())
+    if (limit !== undefined) stopFor({ kind: 'limit', limit })
+  })
   let lastReason: string | undefined
   let summary: SummaryUpdate = {}
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
@@ -75,6 +80,7 @@ export async function openAgent(
 
   const take = (event: SessionEvent): void => {
     approvals.place(event)
+    budgets.place(event)
     if (event.type === 'turn/end') lastReason = event.data.reason.kind
   }
   const session = await openSession(store, ownership, {
@@ -138,6 +144,7 @@ export async function openAgent(
   }
   const die = (error: unknown): void => {
     if (isOver()) return
+    budgets.arm(false, 0)
     actor.stop()
     closing.fail(error)
     control.abandon(error)
@@ -150,6 +157,7 @@ export async function openAgent(
       recording = false
       session.seal()
       setStatus(statusOf(reached))
+      budgets.arm(status.value === 'running', reached.context.turn)
       waiters.look()
     },
     // A defect: the batch in hand was never whole, so it is not kept, and neither is the claim to the log.
@@ -160,6 +168,10 @@ export async function openAgent(
   })
   session.failed.addEventListener('abort', () => die(session.failed.reason), { once: true })
 
+  const stopFor = (cause: BoundCause): void => {
+    const { turn } = actor.getSnapshot().context
+    actor.send({ type: 'command.cancel', cause, keepInbox: true, turn })
+  }
   const disposers: (() => void | Promise<void>)[] = []
   const closing = createClosing({
     session,
@@ -167,6 +179,7 @@ export async function openAgent(
     waiters,
     clock,
     onStopped(reason) {
+      budgets.arm(false, 0)
       control.abandon(reason)
       receipts.fail(reason)
     },
@@ -194,6 +207,9 @@ export async function openAgent(
     append: (event) => session.append(event),
     steer: (message) => agent.steer(message),
     inject: (message) => agent.inject(message),
+    limits: budgets.limits,
+    repeats: budgets.repeats,
+    stopFor,
     progress: () => {},
     noteError: observer.noteError,
     headerLogged: false,

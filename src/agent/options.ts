@@ -4,6 +4,7 @@ import type { LogStore } from '../log/store.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from '../services/clock.ts'
 import { InvalidOption } from '../services/errors.ts'
 import type { Hooks } from '../services/hooks/contract.ts'
+import type { Bounds, RepeatBounds, ScopedBounds } from '../services/limits.ts'
 import type { ModelAdapter, RetryPolicy } from '../services/llm/adapter.ts'
 import { completePolicy } from '../services/llm/retry.ts'
 import type { Section } from '../services/llm/sections.ts'
@@ -12,11 +13,7 @@ import type { Tool } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
 
 /** Bounds on what a turn or a session may spend: tokens, ms, currency units. */
-export interface Limits {
-  readonly tokens?: number
-  readonly timeMs?: number
-  readonly cost?: number
-}
+export type Limits = Bounds
 
 /** Extends an agent when it is made; what it returns is called when the agent closes. */
 export type Plugin = (agent: Agent) => void | (() => void | Promise<void>)
@@ -57,8 +54,10 @@ export interface AgentOptions {
   readonly maxResumes?: number
   /** Comes before the adapter's. */
   readonly retry?: RetryPolicy
+  /** None by default. A turn that reaches one ends with reason 'limit'; time waiting for people or retries is free. */
   readonly limits?: { readonly turn?: Limits; readonly session?: Limits }
-  readonly repeatedCalls?: { readonly warnAfter: number; readonly stopAfter: number } | false
+  /** The same call with the same arguments in one turn: the model is warned, then the turn ends; 3 and 6. */
+  readonly repeatedCalls?: RepeatBounds | false
   readonly secrets?: readonly string[]
   readonly fallbackDir?: string
   /** ms to wait for the store; 30,000. */
@@ -80,6 +79,8 @@ export interface Checked {
   readonly settleTimeoutMs: number
   readonly recovery: 'continue' | 'interrupt'
   readonly maxResumes: number
+  readonly limits: ScopedBounds | undefined
+  readonly repeatedCalls: RepeatBounds | false
   readonly clock: Clock
   readonly random: () => number
   readonly newId: () => string
@@ -109,10 +110,30 @@ export function checkOptions(options: AgentOptions): Checked {
     settleTimeoutMs,
     recovery,
     maxResumes,
+    limits: limitsOf(options),
+    repeatedCalls: repeatsOf(options),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     newId: options.newId ?? (() => crypto.randomUUID()),
   }
+}
+
+function limitsOf({ limits }: AgentOptions): ScopedBounds | undefined {
+  for (const scope of ['turn', 'session'] as const) {
+    for (const bound of ['tokens', 'timeMs', 'cost'] as const) {
+      const max = limits?.[scope]?.[bound]
+      demand(`limits.${scope}.${bound}`, max === undefined || (Number.isFinite(max) && max > 0), 'a number above 0')
+    }
+  }
+  return limits
+}
+
+function repeatsOf({ repeatedCalls = { warnAfter: 3, stopAfter: 6 } }: AgentOptions): RepeatBounds | false {
+  if (repeatedCalls === false) return false
+  const { warnAfter, stopAfter } = repeatedCalls
+  demand('repeatedCalls.warnAfter', isCount(warnAfter), 'a whole number of at least 1')
+  demand('repeatedCalls.stopAfter', isCount(stopAfter) && stopAfter >= warnAfter, 'a whole number from warnAfter on')
+  return repeatedCalls
 }
 
 function demand(option: string, holds: boolean, what: string): void {
@@ -123,8 +144,10 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Numb
 const isDelay = (ms: number): boolean => Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMER_MS
 const isName = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= 256
 
-function settingsOf({ model, system, context, variables, maxTokens, reasoningEffort, retry }: AgentOptions): Settings {
+function settingsOf(options: AgentOptions): Settings {
+  const { model, system, context, variables, maxTokens, reasoningEffort, retry, limits } = options
   return {
+    needsPrice: limits?.turn?.cost !== undefined || limits?.session?.cost !== undefined,
     system: typeof system === 'string' ? [{ name: 'system', text: system }] : (system ?? []),
     context: context ?? [],
     variables: variables ?? {},

@@ -41,6 +41,8 @@ interface Tracked {
   readonly entered: Deferred<Entered>
   readonly turn: Deferred<TurnResult | null>
   place: 'pending' | 'claimed' | 'proposed' | 'entered'
+  /** The last turn that claimed it. */
+  joined: number
 }
 
 const untold = (id: string): Tracked => ({
@@ -49,6 +51,7 @@ const untold = (id: string): Tracked => ({
   entered: deferred(),
   turn: deferred(),
   place: 'pending',
+  joined: 0,
 })
 
 const receiptOf = ({ id, accepted, entered, turn }: Tracked): Receipt => ({
@@ -94,6 +97,8 @@ export function createReceipts(): Receipts {
     for (const one of tracked.values()) {
       if (one.place === 'claimed') settle(one, { kind: 'dropped', turn, ...why }, ended)
       if (one.place === 'entered') settle(one, { kind: 'entered', turn, step, seq: 0 }, ended)
+      // Taken by this turn and put back by its end: it may still enter another, but this is the turn it was for.
+      if (one.place === 'pending' && one.joined === turn) one.turn.resolve(ended)
     }
   }
   const splice = (event: Extract<SessionEvent, { type: 'agent/inbox/spliced' }>): void => {
@@ -101,8 +106,10 @@ export function createReceipts(): Receipts {
     const again = new Set(inserted.map(find))
     for (const one of queues[queue].slice(start, start + deleteCount).map(find)) {
       if (one === undefined || again.has(one)) continue
-      if (outcome === 'claimed') one.place = 'claimed'
-      else settle(one, { kind: 'canceled', seq: event.seq }, null)
+      if (outcome === 'claimed') {
+        one.place = 'claimed'
+        one.joined = turn
+      } else settle(one, { kind: 'canceled', seq: event.seq }, null)
     }
     for (const one of again) {
       if (one === undefined) continue

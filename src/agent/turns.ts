@@ -1,6 +1,7 @@
 /** What became of turns: folded from durable events, so that a result is never told before it is on disk. */
 import type { SessionEvent, TurnEndReason } from '../log/events.ts'
 import { type AssistantMessage, type TokenUsage, textOf } from '../log/messages.ts'
+import { addUsage } from '../log/projections/usage.ts'
 
 /** How a turn ended. `text` and `message` are its last answer, `usage` its tokens, `steps` how many it opened. */
 export interface TurnResult {
@@ -38,7 +39,7 @@ export function createTurns(): Turns {
         case 'assistant/message':
           if (open === undefined) return
           open.message = event.data.message
-          if (event.data.usage !== undefined) open.usage = add(open.usage, event.data.usage)
+          if (event.data.usage !== undefined) open.usage = addUsage(open.usage, event.data.usage)
           return
         case 'turn/end': {
           const ended = open
@@ -60,16 +61,3 @@ const resultOf = ({ turn, message, usage, steps }: OpenTurn, reason: TurnEndReas
   usage,
   steps,
 })
-
-const OPTIONAL = ['cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const
-
-function add(a: TokenUsage, b: TokenUsage): TokenUsage {
-  const sum: { -readonly [K in keyof TokenUsage]: TokenUsage[K] } = {
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-  }
-  for (const key of OPTIONAL) {
-    if (a[key] !== undefined || b[key] !== undefined) sum[key] = (a[key] ?? 0) + (b[key] ?? 0)
-  }
-  return sum
-}

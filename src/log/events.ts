@@ -27,6 +27,8 @@ export type Limit = {
   readonly scope: 'turn' | 'session'
   readonly max: number
   readonly spent: number
+  /** Some of it was not told by the provider. */
+  readonly estimated?: true
 }
 
 export type CancelCause =
@@ -34,7 +36,11 @@ export type CancelCause =
   | { readonly kind: 'parent' }
   | { readonly kind: 'hook'; readonly reason: string }
   | { readonly kind: 'limit'; readonly limit: Limit }
+  | { readonly kind: 'repeated-call'; readonly name: string; readonly count: number }
   | { readonly kind: 'disposed' }
+
+/** A cause that no person gave: a bound was reached. */
+export type BoundCause = Extract<CancelCause, { kind: 'limit' | 'repeated-call' }>
 
 export type TurnEndReason =
   | { readonly kind: 'completed' }
@@ -64,6 +70,14 @@ export type ToolMode = 'parallel' | 'exclusive'
 export type PlannedCall = { readonly callId: string; readonly name: string; readonly mode: ToolMode }
 
 export type ToolError = { readonly name: string; readonly code: string }
+
+/** Currency units per million tokens. */
+export type Price = {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
+}
 
 type InStep = { readonly turn: number; readonly step: number }
 type InCall = InStep & { readonly callId: string }
@@ -158,8 +172,13 @@ export interface EventMap {
   'assistant/chunk': InStep & { readonly attempt: number; readonly chunk: StreamChunk; readonly request?: string }
   /** All of the request but its messages, whenever it changes: a full snapshot. */
   'request/header': { readonly header: RequestHeader; readonly reason: 'initial' | 'resume' | 'change' }
-  /** Which model answers, and how much it can read (tokens). */
-  'request/context': { readonly provider: string; readonly model: string; readonly contextWindow?: number }
+  /** Which model answers, how much it can read (tokens), and what a million tokens cost. */
+  'request/context': {
+    readonly provider: string
+    readonly model: string
+    readonly contextWindow?: number
+    readonly price?: Price
+  }
   /** What a tool said after its call had been answered without it. */
   'tool/late-result': InCall & { readonly run: number; readonly outcome: Json }
   /** A hook threw, hung past a cancel, or answered nonsense. The loop lives. */

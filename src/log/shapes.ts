@@ -167,19 +167,24 @@ const chunk = union('type', {
 
 // ── turns, steps, requests
 
-const limit = object({
-  name: oneOf('tokens', 'time', 'cost'),
-  scope: oneOf('turn', 'session'),
-  max: amount,
-  spent: amount,
-})
+const limit = object(
+  {
+    name: oneOf('tokens', 'time', 'cost'),
+    scope: oneOf('turn', 'session'),
+    max: amount,
+    spent: amount,
+  },
+  { estimated: yes },
+)
 const cause = union('kind', {
   user: anything,
   parent: anything,
   disposed: anything,
   hook: object({ reason: string }),
   limit: object({ limit }),
+  'repeated-call': object({ name: string, count }),
 })
+const price = object({ input: amount, output: amount }, { cacheRead: amount, cacheWrite: amount })
 const reason = union('kind', {
   completed: anything,
   blocked: object({}, { reason: string }),
@@ -288,7 +293,7 @@ export const SHAPES: { readonly [K in EventType]: Check } = {
   'user/message': userMessage,
   'assistant/chunk': object({ ...inStep, attempt: ordinal, chunk }, { request: digest }),
   'request/header': object({ header, reason: oneOf('initial', 'resume', 'change') }),
-  'request/context': object({ provider: name, model: name }, { contextWindow: ordinal }),
+  'request/context': object({ provider: name, model: name }, { contextWindow: ordinal, price }),
   'tool/late-result': object({ ...inCall, run: count, outcome: json }),
   'agent/hook-failed': object({ hook: name, turn: count, error: failure }, { step: count }),
 }

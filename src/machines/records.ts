@@ -96,11 +96,11 @@ export const ownReason = ({ maxTokens }: AgentContext): TurnEndReason => ({
 
 const errorReason = (error: LlmFailure): TurnEndReason => ({ kind: 'error', error })
 
-/** A cancelled turn's end: aborted, or by the limit that cancelled it. */
+/** A cancelled turn's end: aborted, or by the bound that cancelled it. */
 function endCancelled(context: AgentContext): Events {
   const cause = context.cancel?.cause ?? { kind: 'user' }
-  const reason: TurnEndReason =
-    cause.kind === 'limit' ? { kind: 'limit', limit: cause.limit } : { kind: 'aborted', cause }
+  const bound = cause.kind === 'limit' || cause.kind === 'repeated-call'
+  const reason: TurnEndReason = bound ? cause : { kind: 'aborted', cause }
   return context.cancel?.keepInbox
     ? followedBy(context, putBack(context), (after) => endTurn(after, reason))
     : endTurn(context, reason)
@@ -270,9 +270,9 @@ export function answer(context: AgentContext, verdict: Of<Verdict, 'verdict.answ
     const cut = verdict.answer.finish.kind === 'max-tokens'
     return [message, endStep(context, { kind: cut ? 'max-tokens' : 'completed' })]
   }
-  return verdict.limit === undefined
+  return verdict.bound === undefined
     ? [message]
-    : [...cancel(context, { cause: { kind: 'limit', limit: verdict.limit }, keepInbox: true }), message]
+    : [...cancel(context, { cause: verdict.bound, keepInbox: true }), message]
 }
 
 /** The request stopped without an answer. Only a cancel stops one. */

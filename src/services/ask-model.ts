@@ -127,7 +127,21 @@ async function concluded(
   }
   const answer: Answer = { message, finish, chunkSeqs: taken.chunkSeqs, ...(usage === undefined ? {} : { usage }) }
   if (isTooLarge(answer)) return failed(input, RESPONSE_TOO_LARGE)
-  return { type: 'verdict.answered', ...attemptOf(input), answer, calls: calls.map((call) => planned(runtime, call)) }
+  const bound = boundReached(runtime, calls)
+  return {
+    type: 'verdict.answered',
+    ...attemptOf(input),
+    answer,
+    calls: calls.map((call) => planned(runtime, call)),
+    ...(bound === undefined ? {} : { bound }),
+  }
+}
+
+function boundReached({ limits, repeats, clock }: AgentRuntime, calls: readonly ToolCallBlock[]) {
+  const limit = limits?.reached(clock.now())
+  if (limit !== undefined) return { kind: 'limit', limit } as const
+  const repeated = repeats?.stops(calls)
+  return repeated && ({ kind: 'repeated-call', ...repeated } as const)
 }
 
 /** Room for the rest of the event: places, seqs, the scheduled calls. */
@@ -172,6 +186,11 @@ async function failedAttempt(
   failure: LlmFailure,
 ): Promise<Verdict> {
   const { turn, step, attempt, chain } = input
+  const limit = runtime.limits?.reached(runtime.clock.now())
+  if (limit !== undefined) {
+    runtime.stopFor({ kind: 'limit', limit })
+    return failed(input, failure)
+  }
   const policy = completePolicy(runtime.settings.retry ?? adapter?.retry)
   const { signal } = runtime.turn
   const payload = { turn, step, attempt, provider: request.provider, failure, retryPolicy: policy, signal }

@@ -29,6 +29,12 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const { signal } = open
   // A cancel may have come first, or while somebody was waited for: nothing more is begun then.
   signal.throwIfAborted()
+  const limit = runtime.limits?.reached(runtime.clock.now())
+  if (limit !== undefined) {
+    // What was claimed goes back to its queue: the cancel keeps the inbox.
+    runtime.stopFor({ kind: 'limit', limit })
+    return prepared(input, { kind: 'reject' })
+  }
   const prompt = await assemblePrompt(runtime, turn, step)
   signal.throwIfAborted()
   open.prompt = { step, prompt }

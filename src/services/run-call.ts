@@ -30,6 +30,24 @@ export const call = serviceActor<CallInput>(
 
 const ofCall = ({ callId, run, phase }: CallInput) => ({ callId, run, phase })
 
+/** The call's result, and if it was made too often a word to the model about it. */
+function settledWith(
+  { repeats, newId }: AgentRuntime,
+  input: CallInput,
+  result: CallResult,
+  contexts: readonly UserMessage[],
+): Verdict {
+  const warning = repeats?.warning(input.name, input.arguments)
+  if (warning === undefined) return settled(input, result, contexts)
+  const message: UserMessage = {
+    id: newId(),
+    role: 'user',
+    content: [{ type: 'text', text: warning }],
+    source: { kind: 'plugin', plugin: 'pawl/repeated-call' },
+  }
+  return settled(input, result, [...contexts, message])
+}
+
 const settled = (input: CallInput, result: CallResult, contexts: readonly UserMessage[] = []): Verdict => ({
   type: 'verdict.settled',
   ...ofCall(input),
@@ -59,7 +77,7 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   const policy = await callHook(runtime, 'tools/pre-execute', at, info, async () => ({ kind: 'allow' as const }))
   const refuse = async (outcome: ToolOutcome): Promise<Verdict> => {
     const { result, contexts } = await finalize(runtime, { input, info, tool, outcome })
-    return settled(input, result, contexts)
+    return settledWith(runtime, input, result, contexts)
   }
   if (policy.kind === 'deny') return refuse(failedOutcome(`Not run: denied: ${policy.reason}`))
   if (tool === undefined) return refuse(unknownTool(input.name, runtime.tools.keys()))
@@ -97,7 +115,7 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   const final = await finalize(runtime, { input, info, tool, outcome, contexts, meta })
   if (stopped.aborted) return sayLate(runtime, input, final.result)
   const result = concludes && !final.result.isError ? { ...final.result, concludesTurn: true as const } : final.result
-  return settled(input, result, final.contexts)
+  return settledWith(runtime, input, result, final.contexts)
 }
 
 /** The call was answered without it; what the tool says now is kept beside the conversation. */

@@ -4,12 +4,13 @@
  */
 import type { AnyActorRef } from 'xstate'
 import type { RequestDigester } from '../log/digest.ts'
-import type { Recordable, SessionEvent } from '../log/events.ts'
+import type { BoundCause, Recordable, SessionEvent } from '../log/events.ts'
 import type { UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from './clock.ts'
 import type { Prompt } from './hooks/contract.ts'
 import type { HookRegistry } from './hooks/registry.ts'
+import type { Limits, RepeatGuard } from './limits.ts'
 import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
 import type { Tool, ToolReceipt } from './tools/contract.ts'
@@ -24,6 +25,8 @@ export interface Settings {
   readonly maxTokens?: number
   readonly reasoningEffort?: string
   readonly retry?: RetryPolicy
+  /** A limit on cost is set: every model asked must state its price. */
+  readonly needsPrice: boolean
 }
 
 /** The turn that is open in this process. */
@@ -53,6 +56,12 @@ export interface AgentRuntime {
   append(event: Recordable): SessionEvent
   steer(message: UserMessage): ToolReceipt
   inject(message: UserMessage): ToolReceipt
+  /** What may be spent; undefined without limits. */
+  readonly limits: Limits | undefined
+  /** Against calls made again and again; undefined when turned off. */
+  readonly repeats: RepeatGuard | undefined
+  /** Ends the open turn for a bound that was reached; what waits, waits on. */
+  stopFor(cause: BoundCause): void
   /** Somebody watches what a tool says of itself. */
   progress(callId: string, text: string): void
   /** Remembers the value behind a failure, for `agent/error`. */

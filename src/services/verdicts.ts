@@ -2,7 +2,7 @@
  * What the actors say to the chart. A verdict names what it answers, so that one that comes too late records
  * nothing; it never moves the machine itself.
  */
-import type { Limit, OnCrash, PlannedCall, ToolError, TurnEndReason } from '../log/events.ts'
+import type { BoundCause, OnCrash, PlannedCall, ToolError, TurnEndReason } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type {
   AssistantMessage,
@@ -64,8 +64,8 @@ export type Verdict =
       readonly type: 'verdict.answered'
       readonly answer: Answer
       readonly calls: readonly PlannedCall[]
-      /** A limit that this answer reached. */
-      readonly limit?: Limit
+      /** A bound that this answer reached: none of its calls begins. */
+      readonly bound?: BoundCause
     } & OfAttempt)
   | ({ readonly type: 'verdict.retry'; readonly retry: Retry } & OfAttempt)
   | ({ readonly type: 'verdict.failed'; readonly failure: LlmFailure } & OfAttempt)

@@ -55,8 +55,9 @@ function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start
 }
 
 function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end']['reason']): void {
-  const expected = frame.cancel && (frame.cancel.kind === 'limit' ? 'limit' : 'aborted')
-  if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit') {
+  const bound = frame.cancel?.kind === 'limit' || frame.cancel?.kind === 'repeated-call' ? frame.cancel.kind : undefined
+  const expected = frame.cancel && (bound ?? 'aborted')
+  if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit' || kind === 'repeated-call') {
     report(
       'CANCEL-REASON',
       `turn ${frame.turn} ends ${kind}, ${frame.cancel ? `cancelled by ${frame.cancel.kind}` : 'not cancelled'}`,

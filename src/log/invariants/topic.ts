@@ -72,7 +72,7 @@ function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> | undefine
       return { ...fresh, turn: event.data.turn, turnOpen: true, step: 0, stepOpen: false, limits: event.data.limits }
     case 'turn/cancel': {
       const { cause, keepInbox } = event.data
-      return { cancel: cause, keepsInbox: keepInbox === true || cause.kind === 'limit' }
+      return { cancel: cause, keepsInbox: keepInbox === true }
     }
     case 'turn/end':
       return { ...fresh, turnOpen: false, stepOpen: false }

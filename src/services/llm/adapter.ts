@@ -1,4 +1,5 @@
 /** The adapter port: one provider's model, translated. */
+import type { Price } from '../../log/events.ts'
 import type { StreamChunk } from '../../log/messages.ts'
 import type { LlmCallConfig, LlmRequest } from '../../log/requests.ts'
 
@@ -27,12 +28,7 @@ export interface PreparedCall {
   /** Tokens. */
   readonly contextWindow?: number
   /** Currency units per million tokens. */
-  readonly price?: {
-    readonly input: number
-    readonly output: number
-    readonly cacheRead?: number
-    readonly cacheWrite?: number
-  }
+  readonly price?: Price
 }
 
 /**

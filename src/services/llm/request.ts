@@ -3,6 +3,7 @@
 import { PawlError } from '../../log/errors.ts'
 import { equalJson, type Json, toJson } from '../../log/json.ts'
 import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
+import { InvalidOption } from '../errors.ts'
 import type { Prompt } from '../hooks/contract.ts'
 import { callHook } from '../hooks/failure.ts'
 import type { AskModelInput } from '../inputs.ts'
@@ -28,6 +29,7 @@ export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, 
   const adapter = runtime.adapterOf(config.provider, config.model)
   const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
   signal.throwIfAborted()
+  if (runtime.settings.needsPrice) assertPriced(prepared)
   logHeader(runtime, headerOf(prepared, prompt))
   logContext(runtime, prepared)
   const header = session.requestHeader as RequestHeader
@@ -40,6 +42,15 @@ export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, 
     sessionId: session.id,
   }
   return { request: Object.freeze(request), adapter }
+}
+
+/** @throws InvalidOption: what cannot be counted cannot be limited. */
+export function assertPriced({ config: { provider, model }, price }: PreparedCall): void {
+  if (price !== undefined) return
+  throw new InvalidOption(
+    'limits.cost',
+    `"${model}" of "${provider}" states no price: give its adapter one, or no limit`,
+  )
 }
 
 async function decideConfig(runtime: AgentRuntime, input: AskModelInput): Promise<LlmCallConfig> {
@@ -101,9 +112,14 @@ function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
   runtime.headerLogged = true
 }
 
-function logContext(runtime: AgentRuntime, { config, contextWindow }: PreparedCall): void {
+function logContext(runtime: AgentRuntime, { config, contextWindow, price }: PreparedCall): void {
   const { provider, model } = config
-  const data = { provider, model, ...(contextWindow === undefined ? {} : { contextWindow }) }
+  const data = {
+    provider,
+    model,
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(price === undefined ? {} : { price }),
+  }
   const logged = runtime.session.requestContext
   if (logged !== null && equalJson(logged as unknown as Json, data)) return
   runtime.append({ type: 'request/context', data })

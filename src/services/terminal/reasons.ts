@@ -34,6 +34,8 @@ function causeLine(cause: CancelCause): string {
       return `a hook: ${oneLine(cause.reason, 200)}`
     case 'limit':
       return `a limit: ${limitLine(cause.limit)}`
+    case 'repeated-call':
+      return `a repeated call: ${cause.name}, ${cause.count} times`
     case 'parent':
       return 'its parent'
     case 'disposed':

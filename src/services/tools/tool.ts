@@ -127,6 +127,8 @@ function shownSchema<S extends Schema>({ name, parameters, jsonSchema }: ToolDef
     const way = isStandardSchema(parameters) ? 'cannot state its JSON Schema: pass `jsonSchema` too' : 'is no schema'
     throw new InvalidOption('parameters', `of tool "${name}" ${way}`)
   }
+  // A schema that says nothing of the type is taken to mean what every provider wants.
+  if (shown.type === undefined) return Object.freeze({ type: 'object', ...shown })
   if (shown.type !== 'object') {
     throw new InvalidOption('parameters', `of tool "${name}" must be of type "object": wrap what it takes in an object`)
   }
