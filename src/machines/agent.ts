@@ -251,7 +251,8 @@ export const agentMachine = chart.createMachine({
           agent: self,
           turn: context.turn,
           step: context.step + 1,
-          messages: context.claimed.flatMap(({ item }) => (isMessage(item) ? [item.message] : [])),
+          // Hooks are shown it: a proposal, and no place to add to.
+          messages: Object.freeze(context.claimed.flatMap(({ item }) => (isMessage(item) ? [item.message] : []))),
         }),
       },
       on: {

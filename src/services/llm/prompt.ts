@@ -1,16 +1,28 @@
 /** The system text and the tools of a step, assembled anew for each. */
+import { toJson } from '../../log/json.ts'
 import type { Prompt } from '../hooks/contract.ts'
 import { callHook } from '../hooks/failure.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { joinSections, renderSections } from './sections.ts'
 
-/** Tools stand by name, so that the order of registration never shows. */
-export function assemblePrompt(runtime: AgentRuntime, turn: number, step: number): Promise<Prompt> {
+/**
+ * Tools stand by name, so that the order of registration never shows. The prompt is a frozen copy: what is shown to
+ * hooks is what is asked with.
+ * @throws what the hook and the sections throw; NotJson.
+ */
+export async function assemblePrompt(runtime: AgentRuntime, turn: number, step: number): Promise<Prompt> {
   const { settings, tools } = runtime
   const payload = { turn, step, signal: runtime.turn.signal }
-  return callHook(runtime, 'system-prompt/assemble', { turn, step }, payload, async () => {
-    const system = joinSections(await renderSections(settings.system, settings.variables))
-    const schemas = [...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1))
-    return { ...(system === undefined ? {} : { system }), tools: schemas }
-  })
+  const { system, tools: shown } = await callHook(
+    runtime,
+    'system-prompt/assemble',
+    { turn, step },
+    payload,
+    async () => {
+      const system = joinSections(await renderSections(settings.system, settings.variables))
+      const schemas = [...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1))
+      return { ...(system === undefined ? {} : { system }), tools: schemas }
+    },
+  )
+  return toJson({ ...(system ? { system } : {}), tools: shown }) as unknown as Prompt
 }
