@@ -43,7 +43,10 @@ function report(name, ids) {
 function groupBy(ids) {
   /** @type {Record<string, string[]>} */
   const groups = {}
-  for (const id of ids) (groups[id.split('-')[0] ?? ''] ??= []).push(id)
+  for (const id of ids) {
+    const area = id.split('-')[0] ?? ''
+    groups[area] = [...(groups[area] ?? []), id]
+  }
   return groups
 }
 
