@@ -78,7 +78,7 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   const at = { turn: input.turn, step: input.step }
   const policy = await callHook(runtime, 'tools/pre-execute', at, info, async () => ({ kind: 'allow' as const }))
   const refuse = async (outcome: ToolOutcome): Promise<Verdict> => {
-    const { result, contexts } = await finalize(runtime, { input, info, tool, outcome })
+    const { result, contexts } = await finalize(runtime, { input, info, tool, parsed, outcome })
     return settledWith(runtime, input, result, contexts)
   }
   if (policy.kind === 'deny') return refuse(failedOutcome(`Not run: denied: ${policy.reason}`))
@@ -112,9 +112,9 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   const parsed = await materialise(tool, input)
   if (stopped.aborted) return undefined
   const info = callInfo(runtime, input, parsed.args)
-  const { outcome, contexts, concludes, meta } = await execute(runtime, { input, info, tool, parsed, stopped })
+  const { outcome, contexts, concludes } = await execute(runtime, { input, info, tool, parsed, stopped })
   if (stopped.aborted) return sayLate(runtime, input, resultOf(outcome))
-  const final = await finalize(runtime, { input, info, tool, outcome, contexts, meta })
+  const final = await finalize(runtime, { input, info, tool, parsed, outcome, contexts })
   if (stopped.aborted) return sayLate(runtime, input, final.result)
   const result = concludes && !final.result.isError ? { ...final.result, concludesTurn: true as const } : final.result
   return settledWith(runtime, input, result, final.contexts)

@@ -31,20 +31,33 @@ export interface Executed {
   /** What the tool added, in order; kept also when it failed. */
   readonly contexts: readonly UserMessage[]
   readonly concludes: boolean
-  readonly meta: Json | undefined
 }
 
 /** Never throws for the tool or the hook: what they throw is the call's outcome. */
 export async function execute(runtime: AgentRuntime, execution: Execution): Promise<Executed> {
-  const said = { contexts: [] as UserMessage[], concludes: false, meta: undefined as Json | undefined }
+  const said: Said = { contexts: [], concludes: false }
   const at = { turn: execution.input.turn, step: execution.input.step }
-  const outcome = await callHook(runtime, 'tools/execute', at, execution.info, () =>
-    runBody(runtime, execution, said),
-  ).catch(thrownOutcome)
-  return { outcome: outcome ?? thrownOutcome(new Error('tools/execute gave nothing')), ...said }
+  let own: ToolOutcome | undefined
+  const core = async (): Promise<ToolOutcome> => {
+    own = await runBody(runtime, execution, said)
+    return own
+  }
+  try {
+    const given = await callHook(runtime, 'tools/execute', at, execution.info, core)
+    return { outcome: given === own ? given : await held(execution.tool, given), ...said }
+  } catch (thrown) {
+    return { outcome: thrownOutcome(thrown), ...said }
+  }
 }
 
-type Said = { contexts: UserMessage[]; concludes: boolean; meta: Json | undefined }
+type Said = { contexts: UserMessage[]; concludes: boolean }
+
+/** A hook's value is held to the tool's declared output as the tool's own is. */
+async function held(tool: Tool | undefined, outcome: ToolOutcome): Promise<ToolOutcome> {
+  if (outcome.kind === 'error' || tool === undefined) return outcome
+  const rendered = await tool.render(outcome.value)
+  return rendered.kind === 'ok' ? outcome : invalidOutput(rendered.message)
+}
 
 async function runBody(runtime: AgentRuntime, execution: Execution, said: Said): Promise<ToolOutcome> {
   const { input, tool, parsed, info } = execution
@@ -56,7 +69,7 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   const own = new AbortController()
   const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
   try {
-    const outcome = await inTime(runtime, execution, tool, own, context, said)
+    const outcome = await inTime(runtime, execution, tool, own, context)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
     // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
@@ -71,9 +84,8 @@ async function inTime(
   tool: Tool,
   own: AbortController,
   context: ToolContext,
-  said: Said,
 ): Promise<ToolOutcome> {
-  const body = bodyOutcome(tool, parsed.args, context, said)
+  const body = bodyOutcome(tool, parsed.args, context)
   const { timeoutMs } = tool
   if (timeoutMs === undefined) return body
   let timer: unknown
@@ -97,17 +109,19 @@ async function inTime(
 const lateWords = (outcome: ToolOutcome): Json =>
   outcome.kind === 'ok' ? { kind: 'ok', value: outcome.value } : { kind: 'error', text: outcome.text }
 
-async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said: Said): Promise<ToolOutcome> {
+/** Never rejects. */
+async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext): Promise<ToolOutcome> {
   try {
-    const value = await tool.execute(args, context)
-    const rendered = await tool.render(value)
-    if (rendered.kind === 'invalid') return invalidOutput(rendered.message)
-    said.meta = tool.meta?.(args, value)
-    return rendered
+    const rendered = await tool.render(await tool.execute(args, context))
+    return rendered.kind === 'ok' ? rendered : invalidOutput(rendered.message)
   } catch (thrown) {
     return thrownOutcome(thrown)
   }
 }
+
+/** Nobody can ask for what a tool added by its id, and an id is one message for the whole session. */
+export const withOwnId = (message: UserMessage, newId: () => string): UserMessage =>
+  Object.freeze({ ...message, id: newId() })
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
   const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage => toMessage(from, runtime.newId())
@@ -123,7 +137,7 @@ function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal,
     steer: (from) => runtime.steer(message(from)),
     inject: (from) => runtime.inject(message(from)),
     addContext: (from) => {
-      said.contexts.push(message(from))
+      said.contexts.push(withOwnId(message(from), runtime.newId))
     },
     concludeTurn: () => {
       said.concludes = true

@@ -1,5 +1,4 @@
 /** The last word on a call: the `tools/post-execute` hook accepts, rewrites or blocks its outcome. */
-import type { Json } from '../../log/json.ts'
 import type { UserMessage } from '../../log/messages.ts'
 import { HookMisuse } from '../errors.ts'
 import type { PostExecute } from '../hooks/contract.ts'
@@ -8,7 +7,9 @@ import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import type { CallResult } from '../verdicts.ts'
-import type { Input, Tool, ToolCallInfo, ToolOutcome } from './contract.ts'
+import type { Materialised } from './call.ts'
+import type { Tool, ToolCallInfo, ToolOutcome } from './contract.ts'
+import { withOwnId } from './execute.ts'
 import { failedOutcome, invalidOutput, resultOf, thrownOutcome } from './outcome.ts'
 
 const HOOK = 'tools/post-execute'
@@ -17,9 +18,9 @@ export interface Outcome {
   readonly input: CallInput
   readonly info: ToolCallInfo
   readonly tool: Tool | undefined
+  readonly parsed: Materialised
   readonly outcome: ToolOutcome
   readonly contexts?: readonly UserMessage[]
-  readonly meta?: Json | undefined
 }
 
 export interface Final {
@@ -29,21 +30,25 @@ export interface Final {
 
 /** Never throws for the hook: its failure is the call's result. */
 export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise<Final> {
-  const { input, info, outcome, meta } = settled
+  const { input, info, outcome } = settled
   const at = { turn: input.turn, step: input.step }
   const contexts = settled.contexts ?? []
   try {
     const payload = { ...info, outcome }
     const decided = await callHook(runtime, HOOK, at, payload, async () => ({ kind: 'accept' as const }))
-    const added = (decided.contexts ?? []).map((context) => toMessage(context as Input, runtime.newId()))
+    const added = (decided.contexts ?? []).map((context) => withOwnId(toMessage(context, 'context'), runtime.newId))
     // A blocked call keeps nothing of what its tool added.
     if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: added }
     const final = await rewritten(settled, decided)
-    return { result: resultOf(final, final.kind === 'ok' ? meta : undefined), contexts: [...contexts, ...added] }
+    return { result: resultOf(final, metaOf(settled, final)), contexts: [...contexts, ...added] }
   } catch (thrown) {
     return { result: resultOf(thrownOutcome(thrown)), contexts }
   }
 }
+
+/** Of the value that stands in the end, whoever gave it. */
+const metaOf = ({ tool, parsed }: Outcome, final: ToolOutcome) =>
+  final.kind === 'ok' && parsed.kind === 'ok' ? tool?.meta?.(parsed.args, final.value) : undefined
 
 async function rewritten(
   { tool, outcome }: Outcome,
