@@ -44,8 +44,8 @@ export interface Parts {
   readonly closing: Closing
   readonly clock: Clock
   readonly newId: () => string
-  readonly onCrashOf: (callId: string) => OnCrash
-  readonly fork: Agent['fork']
+  onCrashOf(callId: string): OnCrash
+  fork: Agent['fork']
 }
 
 /** More than this waiting for the store, and commands are refused. */
