@@ -57,7 +57,7 @@ function postExecute(answer: unknown): PostExecute {
   const { kind, value, content, contexts = [], feedback } = fieldsOf(answer)
   const added = inputs(contexts)
   if (kind === 'block' && typeof feedback === 'string') return { kind, feedback, contexts: added }
-  if (kind === 'accept') {
+  if (kind === 'accept' && (value === undefined || content === undefined)) {
     return {
       kind,
       ...(value === undefined ? {} : { value: toJson(value) }),
@@ -67,13 +67,14 @@ function postExecute(answer: unknown): PostExecute {
   }
   throw new HookMisuse(
     'tools/post-execute',
-    'it must give { kind: "accept", value?, content?, contexts? } or { kind: "block", feedback, contexts? }',
+    'it must give { kind: "accept", value? or content?, contexts? } or { kind: "block", feedback, contexts? }',
   )
 }
 
 function inputs(contexts: unknown): NonNullable<PostExecute['contexts']> {
   if (!Array.isArray(contexts)) throw new HookMisuse('tools/post-execute', '`contexts` must be a list')
-  return contexts.map((context) => toMessage(context, 'context'))
+  for (const context of contexts) toMessage(context, 'context')
+  return contexts
 }
 
 /** Of any size: a result that is too large is cut later. */

@@ -1,6 +1,5 @@
 /** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
 import { PawlError } from '../../log/errors.ts'
-import type { Json } from '../../log/json.ts'
 import type { UserMessage } from '../../log/messages.ts'
 import { callHook } from '../hooks/failure.ts'
 import { toMessage } from '../input.ts'
@@ -8,11 +7,13 @@ import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { idempotencyKey, type Materialised } from './call.ts'
 import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import { sayLate } from './late.ts'
 import {
   abortedBeforeDispatch,
   abortedWhileRunning,
   invalidArguments,
   invalidOutput,
+  resultOf,
   thrownOutcome,
   timedOut,
   unknownTool,
@@ -97,18 +98,16 @@ async function inTime(
   runtime.clock.clearTimeout(timer)
   if (first !== 'late') return first
   own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
-  void body.then((outcome) => {
-    if (stopped.aborted || runtime.session.failed.aborted || runtime.closing.aborted) return
-    runtime.append({
-      type: 'tool/late-result',
-      data: { turn: input.turn, step: input.step, callId: input.callId, run: input.run, outcome: lateWords(outcome) },
-    })
-  })
+  void Promise.all([body, whenAborted(stopped)]).then(([outcome]) => sayLate(runtime, input, resultOf(outcome)))
   return timedOut(timeoutMs)
 }
 
-const lateWords = (outcome: ToolOutcome): Json =>
-  outcome.kind === 'ok' ? { kind: 'ok', value: outcome.value } : { kind: 'error', text: outcome.text }
+/** The chart stops the call when it is answered: only then is what its tool says late. */
+const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 
 /** Never rejects. */
 async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext): Promise<ToolOutcome> {
@@ -119,10 +118,6 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext): Pro
     return thrownOutcome(thrown)
   }
 }
-
-/** Nobody can ask for what a tool added by its id, and an id is one message for the whole session. */
-export const withOwnId = (message: UserMessage, newId: () => string): UserMessage =>
-  Object.freeze({ ...message, id: newId() })
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
   const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
@@ -144,7 +139,7 @@ function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal,
     steer: (from) => runtime.steer(current(from)),
     inject: (from) => runtime.inject(current(from)),
     addContext: (from) => {
-      said.contexts.push(withOwnId(message(from), runtime.newId))
+      said.contexts.push(message(from))
     },
     concludeTurn: () => {
       said.concludes = true

@@ -2,14 +2,13 @@
 import type { UserMessage } from '../../log/messages.ts'
 import { HookMisuse } from '../errors.ts'
 import type { PostExecute } from '../hooks/contract.ts'
-import { callHook } from '../hooks/failure.ts'
+import { callHook, reportHookFailure } from '../hooks/failure.ts'
 import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import type { CallResult } from '../verdicts.ts'
 import type { Materialised } from './call.ts'
 import type { Tool, ToolCallInfo, ToolOutcome } from './contract.ts'
-import { withOwnId } from './execute.ts'
 import { failedOutcome, invalidOutput, resultOf, thrownOutcome } from './outcome.ts'
 
 const HOOK = 'tools/post-execute'
@@ -36,10 +35,10 @@ export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise
   try {
     const payload = { ...info, outcome }
     const decided = await callHook(runtime, HOOK, at, payload, async () => ({ kind: 'accept' as const }))
-    const added = (decided.contexts ?? []).map((context) => withOwnId(toMessage(context, 'context'), runtime.newId))
+    const added = (decided.contexts ?? []).map((context) => toMessage(context, runtime.newId()))
     // A blocked call keeps nothing of what its tool added.
     if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: added }
-    const final = await rewritten(settled, decided)
+    const final = await rewritten(runtime, settled, decided)
     return { result: resultOf(final, metaOf(settled, final)), contexts: [...contexts, ...added] }
   } catch (thrown) {
     return { result: resultOf(thrownOutcome(thrown)), contexts }
@@ -51,14 +50,16 @@ const metaOf = ({ tool, parsed }: Outcome, final: ToolOutcome) =>
   final.kind === 'ok' && parsed.kind === 'ok' ? tool?.meta?.(parsed.args, final.value) : undefined
 
 async function rewritten(
-  { tool, outcome }: Outcome,
+  runtime: AgentRuntime,
+  { input: { turn, step }, tool, outcome }: Outcome,
   { value, content }: Extract<PostExecute, { kind: 'accept' }>,
 ): Promise<ToolOutcome> {
   if (value === undefined && content === undefined) return outcome
-  if (value !== undefined && content !== undefined) throw new HookMisuse(HOOK, 'give a value or content, not both')
   if (content !== undefined) return outcome.kind === 'ok' ? { ...outcome, content } : outcome
   if (outcome.kind === 'error' || tool === undefined) {
-    throw new HookMisuse(HOOK, 'a failed call has no value to replace')
+    const misuse = new HookMisuse(HOOK, 'a failed call has no value to replace')
+    reportHookFailure(runtime, HOOK, { turn, step }, misuse)
+    throw misuse
   }
   const rendered = await tool.render(value)
   return rendered.kind === 'ok' ? rendered : invalidOutput(rendered.message)
