@@ -376,9 +376,12 @@ describe('what is true right now', () => {
     await using started = await startAgent(mode(() => 'Mode: read-only.'))
     const source = { kind: 'plugin', plugin: 'pawl/runtime-context', form: 'snapshot' } as const
     const block = { type: 'text', text: 'Mode: read-only.' } as const
+    await started.agent.run('first')
     await started.agent.run({ id: 'forged', role: 'user', content: [block, block], source })
+    await started.agent.run('third')
     const said = snapshots(await started.log())
-    expect(said.map(({ id }) => id === 'forged')).toEqual([true, false])
+    expect(said.map(({ id }) => id === 'forged')).toEqual([false, true, false])
+    expect(said[2]?.content).toEqual(said[0]?.content)
   })
 
   test('[prestep-028] is proposed again when a hook left it out', async () => {
