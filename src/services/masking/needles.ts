@@ -1,0 +1,152 @@
+/**
+ * Registered secrets in a text, in each of the forms in which they travel: as they are, escaped as in a JSON string
+ * (also twice), percent-encoded, and as base64. One reader a form: it says what stands at a place of the text.
+ */
+import { Buffer } from 'node:buffer'
+import { MARK, type Span } from './spans.ts'
+
+/** What one place of a text stands for, and how many characters that takes; 'cut' if the text ends within. */
+type Reader = (text: string, at: number, expected: number) => number | 'cut' | 'other'
+
+/** One form of one secret: what it says, unit by unit. */
+interface Needle {
+  readonly units: readonly number[]
+  readonly read: Reader
+  /** The characters that it may begin with. */
+  readonly first: ReadonlySet<number>
+}
+
+export interface Needles {
+  /** False if no secret begins anywhere in the text. Fast. */
+  suspects(text: string): boolean
+  /** The spans that hold a secret. */
+  find(text: string): readonly Span[]
+  /** The first place from which the end of the text may be the beginning of a secret; its length if there is none. */
+  open(text: string): number
+}
+
+const BACKSLASH = 0x5c
+const PERCENT = 0x25
+const PLUS = 0x2b
+
+export function createNeedles(secrets: readonly string[]): Needles {
+  const needles = secrets.flatMap(needlesOf)
+  const byFirst = new Map<number, Needle[]>()
+  for (const needle of needles) {
+    for (const code of needle.first) byFirst.set(code, [...(byFirst.get(code) ?? []), needle])
+  }
+  return {
+    suspects(text) {
+      if (needles.length === 0) return false
+      for (let at = 0; at < text.length; at++) if (byFirst.has(text.charCodeAt(at))) return true
+      return false
+    },
+    find(text) {
+      const found: Span[] = []
+      if (needles.length === 0) return found
+      for (let at = 0; at < text.length; at++) {
+        for (const needle of byFirst.get(text.charCodeAt(at)) ?? []) {
+          const end = match(needle, text, at)
+          if (typeof end === 'number') found.push({ start: at, end, as: MARK })
+        }
+      }
+      return found
+    },
+    open(text) {
+      if (needles.length === 0) return text.length
+      for (let at = 0; at < text.length; at++) {
+        const here = byFirst.get(text.charCodeAt(at))
+        if (here?.some((needle) => match(needle, text, at) === 'cut')) return at
+      }
+      return text.length
+    },
+  }
+}
+
+/** Where the needle that begins at `from` ends. */
+function match({ units, read }: Needle, text: string, from: number): number | 'cut' | 'other' {
+  let at = from
+  for (const unit of units) {
+    if (at >= text.length) return 'cut'
+    const length = read(text, at, unit)
+    if (typeof length !== 'number') return length
+    at += length
+  }
+  return at
+}
+
+function needlesOf(secret: string): readonly Needle[] {
+  const escaped = JSON.stringify(secret).slice(1, -1)
+  const ascii = asciiOnly(escaped)
+  const base64 = Buffer.from(secret, 'utf8').toString('base64')
+  const urlSafe = base64.replaceAll('+', '-').replaceAll('/', '_')
+  const bare = (text: string): string => text.replace(/=+$/, '')
+  const escapes = new Set([secret, escaped, ascii])
+  const literals = new Set([base64, bare(base64), urlSafe, bare(urlSafe)])
+  if (secret.includes('\\')) literals.add(secret)
+  return [
+    ...[...escapes].map(jsonNeedle),
+    ...[...literals].map(literalNeedle),
+    ...(encodeURIComponent(toWellFormed(secret)) === secret ? [] : [percentNeedle(secret)]),
+  ]
+}
+
+/** Lone surrogates have no UTF-8, and so no percent-encoded form of their own. */
+const toWellFormed = (text: string): string => Buffer.from(text, 'utf8').toString('utf8')
+
+const asciiOnly = (text: string): string =>
+  text.replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+const unitsOf = (text: string): number[] => Array.from({ length: text.length }, (_, i) => text.charCodeAt(i))
+
+const literalNeedle = (text: string): Needle => ({
+  units: unitsOf(text),
+  read: (from, at, expected) => (from.charCodeAt(at) === expected ? 1 : 'other'),
+  first: new Set([text.charCodeAt(0)]),
+})
+
+const jsonNeedle = (text: string): Needle => ({
+  units: unitsOf(text),
+  read: readJson,
+  first: new Set([text.charCodeAt(0), BACKSLASH]),
+})
+
+const SHORT: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+
+/** A character of a JSON string: itself, `\n` and the like, or `\u` and four hex digits. */
+function readJson(text: string, at: number, expected: number): number | 'cut' | 'other' {
+  const code = text.charCodeAt(at)
+  if (code !== BACKSLASH) return code === expected ? 1 : 'other'
+  const escape = text[at + 1]
+  if (escape === undefined) return 'cut'
+  if (escape === 'u') return readHex(text, at + 2, { digits: 4, expected, length: 6 })
+  return (SHORT[escape] ?? escape).charCodeAt(0) === expected ? 2 : 'other'
+}
+
+const percentNeedle = (secret: string): Needle => ({
+  units: [...Buffer.from(secret, 'utf8')],
+  read: readPercent,
+  first: new Set([secret.charCodeAt(0), PERCENT, ...(secret.startsWith(' ') ? [PLUS] : [])]),
+})
+
+/** A byte of a percent-encoded text: an ASCII character, `%` and two hex digits, or the `+` that forms have for a space. */
+function readPercent(text: string, at: number, expected: number): number | 'cut' | 'other' {
+  const code = text.charCodeAt(at)
+  if (code === PERCENT) return readHex(text, at + 1, { digits: 2, expected, length: 3 })
+  if (code === PLUS && expected === 0x20) return 1
+  return code === expected && code < 0x80 ? 1 : 'other'
+}
+
+interface Hex {
+  readonly digits: number
+  readonly expected: number
+  /** Of the whole escape. */
+  readonly length: number
+}
+
+function readHex(text: string, from: number, { digits, expected, length }: Hex): number | 'cut' | 'other' {
+  const shown = text.slice(from, from + digits).toLowerCase()
+  const wanted = expected.toString(16).padStart(digits, '0')
+  if (shown.length < digits) return wanted.startsWith(shown) ? 'cut' : 'other'
+  return shown === wanted ? length : 'other'
+}
