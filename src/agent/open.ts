@@ -17,6 +17,8 @@ import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
+import { maskError } from '../services/masking/errors.ts'
+import { maskEvent } from '../services/masking/events.ts'
 import { prepareStep } from '../services/prepare-step.ts'
 import { call } from '../services/run-call.ts'
 import { type AgentRuntime, bindRuntime } from '../services/runtime.ts'
@@ -62,7 +64,7 @@ export async function openAgent(
   checked: Checked,
   watch: Watch = {},
 ): Promise<Agent> {
-  const { clock, newId, random, settings, tools, adapters } = checked
+  const { clock, newId, random, settings, tools, adapters, mask } = checked
   const hooks = createHooks(options.hooks)
   const observer = createBatchObserver(hooks)
   const approvals = createApprovals()
@@ -112,6 +114,8 @@ export async function openAgent(
     },
     summary: () => ({ ...summary, ...(lastReason === undefined ? {} : { lastReason }) }),
     held: () => recording,
+    mask: (type, data) => maskEvent(mask, type, data),
+    maskError: (error) => maskError(mask, error),
     mayReplace: () => !stepIsOpen(actor.getSnapshot().value),
     ...(options.storeTimeoutMs === undefined ? {} : { storeTimeoutMs: options.storeTimeoutMs }),
   })
@@ -206,6 +210,7 @@ export async function openAgent(
       return control.open
     },
     digester: createRequestDigester(),
+    mask,
     closing: closing.signal,
     append: (event) => session.append(event),
     steer: (message) => agent.steer(message),
@@ -235,6 +240,7 @@ export async function openAgent(
     closing,
     clock,
     newId,
+    mask,
     onCrashOf,
     fork: (forkOptions) => forkSession(store, session, newId, forkOptions),
   })
@@ -249,6 +255,7 @@ export async function openAgent(
   const mailbox = createMailbox({
     session,
     approvals,
+    mask,
     now: () => clock.now(),
     onCrashOf,
     snapshot: () => actor.getSnapshot(),

@@ -73,6 +73,7 @@ class OwnedSession implements Session {
       now: options.now,
       limits: options.limits,
       held: options.held,
+      mask: options.mask,
       onSealed: options.onSealed,
       summary: options.summary,
       enqueue: (batch) => this.#writer.enqueue(batch),
@@ -220,6 +221,7 @@ class OwnedSession implements Session {
 
   #fail(error: PawlError): void {
     if (this.#failure !== undefined || this.#closed) return
+    this.#options.maskError?.(error)
     this.#failure = error
     this.#writer.fail(error)
     this.#feed.end(error)

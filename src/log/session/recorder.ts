@@ -4,6 +4,7 @@
  */
 import { InvalidEvent } from '../errors.ts'
 import { type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import type { Json } from '../json.ts'
 import type { CommandOutcome, SummaryUpdate } from '../store.ts'
 import { placed, type ValidEvent, validateNew } from '../validate.ts'
 import { report } from './failure.ts'
@@ -22,6 +23,8 @@ export interface RecorderOptions {
   readonly now: () => number
   readonly limits: TurnLimits
   readonly held: (() => boolean) | undefined
+  /** What an event's data is recorded as. */
+  readonly mask: ((type: string, data: Json) => Json) | undefined
   readonly onSealed: ((events: readonly SessionEvent[]) => void) | undefined
   readonly summary: (() => SummaryUpdate) | undefined
   /** Takes each sealed batch, in order. */
@@ -108,12 +111,19 @@ class BatchRecorder implements Recorder {
     const time = Math.max(folded.lastTime, Math.floor(now()))
     const placed: SessionEvent[] = []
     for (const event of events) {
-      const valid = validateNew(stamped(event, limits))
+      const valid = this.#masked(validateNew(stamped(event, limits)))
       const place = { seq: folded.nextSeq + placed.length, time }
       placed.push(valid.type === 'tool/result' ? this.#placedResult(valid, place, placed) : placedAt(valid, place))
     }
     for (const event of placed) this.#checkSurface(event, placed.length)
     return placed
+  }
+
+  /** Valid data, masked and checked once more if that changed it. */
+  #masked(valid: ValidEvent): ValidEvent {
+    const { type, marks } = valid
+    const data = this.#options.mask?.(type, valid.data) ?? valid.data
+    return data === valid.data ? valid : validateNew({ type, data, ...marks })
   }
 
   /** A result that names no sources comes from its call, if that was scheduled in the open step or just before. */

@@ -6,7 +6,7 @@ import type { Json } from '../../log/json.ts'
 import { InvalidOption } from '../errors.ts'
 import { createNeedles, type Needles } from './needles.ts'
 import { isSecretKey, jsonPatterns, type Patterns, textPatterns } from './patterns.ts'
-import { joined, MARK, replaced, type Span } from './spans.ts'
+import { joined, MARK, outside, replaced, type Span } from './spans.ts'
 
 export interface MaskOptions {
   /** Values that are masked wherever they stand; at least 4 characters each. */
@@ -39,10 +39,14 @@ const LEAST = 4
 /** @throws InvalidOption naming `secrets[i]`, never its value. */
 export function createMask({ secrets = [] }: MaskOptions = {}): Mask {
   checkSecrets(secrets)
+  return secrets.length === 0 ? patternsOnly : maskOf(secrets)
+}
+
+function maskOf(secrets: readonly string[]): Mask {
   const needles = createNeedles(secrets)
   const rules = { text: rulesOf(needles, textPatterns), json: rulesOf(needles, jsonPatterns) }
   const text = (value: string, kind: TextKind = 'text'): string => {
-    const spans = rules[kind].find(value)
+    const spans = rules[kind].find(value, 0)
     return spans.length === 0 ? value : replaced(value, spans)
   }
   const registered = (value: string): string => {
@@ -52,10 +56,14 @@ export function createMask({ secrets = [] }: MaskOptions = {}): Mask {
   return {
     text,
     json: (value) => maskJson(value, { text: (part) => text(part, 'json'), registered, isSecretKey }),
-    values: (value) => (secrets.length === 0 ? value : maskJson(value, { text: registered, registered, isSecretKey: () => false })),
+    values: (value) =>
+      secrets.length === 0 ? value : maskJson(value, { text: registered, registered, isSecretKey: () => false }),
     stream: (kind = 'text') => createTextMask(rules[kind]),
   }
 }
+
+/** Without registered values: one for all agents that have none. */
+export const patternsOnly: Mask = maskOf([])
 
 function checkSecrets(secrets: readonly string[]): void {
   if (!Array.isArray(secrets)) throw new InvalidOption('secrets', 'must be a list of strings')
@@ -69,19 +77,21 @@ function checkSecrets(secrets: readonly string[]): void {
 }
 
 interface Rules {
-  suspects(text: string): boolean
-  find(text: string): readonly Span[]
-  open(text: string): number
+  suspects(text: string, from: number): boolean
+  find(text: string, from: number): readonly Span[]
+  open(text: string, from: number): number
 }
 
-const rulesOf = (needles: Needles, patterns: Patterns): Rules => ({
-  suspects: (text) => patterns.suspects(text) || needles.suspects(text),
-  find: (text) => joined([...needles.find(text), ...patterns.find(text)]),
-  open: (text) => Math.min(needles.open(text), patterns.open(text)),
-})
+function rulesOf(needles: Needles, patterns: Patterns): Rules {
+  return {
+    suspects: (text, from) => patterns.suspects(text, from) || needles.suspects(text, from),
+    find: (text, from) => joined([...needles.find(text, from), ...patterns.find(text, from)]),
+    open: (text, from) => Math.min(needles.open(text, from), patterns.open(text, from)),
+  }
+}
 
-/** What the rules look at before a place: an escape of JSON and its letter. */
-const CONTEXT = 2
+/** What the rules look at before a place: at most a mark. */
+const CONTEXT = MARK.length
 /** A held text longer than this is looked at again only when it has doubled. */
 const PATIENT = 1_024
 
@@ -99,18 +109,16 @@ function createTextMask({ suspects, find, open }: Rules): TextMask {
   }
   return {
     push(piece) {
-      if (held === '' && !suspects(piece)) {
+      if (held === '' && !suspects(before + piece, before.length)) {
         before = piece.length >= CONTEXT ? piece.slice(-CONTEXT) : (before + piece).slice(-CONTEXT)
         return piece
       }
       held += piece
       if (held.length < wait) return ''
       const text = before + held
-      const spans = within(find(text), before.length)
-      let to = Math.max(open(text), before.length)
+      const spans = find(text, before.length)
       // A secret that is whole may still grow into one that overlaps it.
-      for (const { start, end } of spans) if (start < to && to < end) to = start
-      return say(text, spans, to)
+      return say(text, spans, outside(spans, open(text, before.length)))
     },
     end() {
       if (held === '') {
@@ -118,15 +126,12 @@ function createTextMask({ suspects, find, open }: Rules): TextMask {
         return ''
       }
       const text = before + held
-      const said = say(text, within(find(text), before.length), text.length)
+      const said = say(text, find(text, before.length), text.length)
       before = ''
       return said
     },
   }
 }
-
-/** What was said already is no part of any secret. */
-const within = (spans: readonly Span[], from: number): readonly Span[] => spans.filter(({ start }) => start >= from)
 
 interface JsonRules {
   text(text: string): string

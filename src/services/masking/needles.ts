@@ -18,11 +18,11 @@ interface Needle {
 
 export interface Needles {
   /** False if no secret begins anywhere in the text. Fast. */
-  suspects(text: string): boolean
+  suspects(text: string, from?: number): boolean
   /** The spans that hold a secret. */
-  find(text: string): readonly Span[]
+  find(text: string, from?: number): readonly Span[]
   /** The first place from which the end of the text may be the beginning of a secret; its length if there is none. */
-  open(text: string): number
+  open(text: string, from?: number): number
 }
 
 const BACKSLASH = 0x5c
@@ -36,25 +36,25 @@ export function createNeedles(secrets: readonly string[]): Needles {
     for (const code of needle.first) byFirst.set(code, [...(byFirst.get(code) ?? []), needle])
   }
   return {
-    suspects(text) {
+    suspects(text, from = 0) {
       if (needles.length === 0) return false
-      for (let at = 0; at < text.length; at++) if (byFirst.has(text.charCodeAt(at))) return true
+      for (let at = from; at < text.length; at++) if (byFirst.has(text.charCodeAt(at))) return true
       return false
     },
-    find(text) {
+    find(text, from = 0) {
       const found: Span[] = []
       if (needles.length === 0) return found
-      for (let at = 0; at < text.length; at++) {
+      for (let at = from; at < text.length; at++) {
         for (const needle of byFirst.get(text.charCodeAt(at)) ?? []) {
           const end = match(needle, text, at)
-          if (typeof end === 'number') found.push({ start: at, end, as: MARK })
+          if (typeof end === 'number') found.push({ from: at, start: at, end, as: MARK })
         }
       }
       return found
     },
-    open(text) {
+    open(text, from = 0) {
       if (needles.length === 0) return text.length
-      for (let at = 0; at < text.length; at++) {
+      for (let at = from; at < text.length; at++) {
         const here = byFirst.get(text.charCodeAt(at))
         if (here?.some((needle) => match(needle, text, at) === 'cut')) return at
       }
@@ -117,10 +117,10 @@ const SHORT: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: 
 function readJson(text: string, at: number, expected: number): number | 'cut' | 'other' {
   const code = text.charCodeAt(at)
   if (code !== BACKSLASH) return code === expected ? 1 : 'other'
-  const escape = text[at + 1]
-  if (escape === undefined) return 'cut'
-  if (escape === 'u') return readHex(text, at + 2, { digits: 4, expected, length: 6 })
-  return (SHORT[escape] ?? escape).charCodeAt(0) === expected ? 2 : 'other'
+  const letter = text[at + 1]
+  if (letter === undefined) return 'cut'
+  if (letter === 'u') return readHex(text, at + 2, { digits: 4, expected, length: 6 })
+  return (SHORT[letter] ?? letter).charCodeAt(0) === expected ? 2 : 'other'
 }
 
 const percentNeedle = (secret: string): Needle => ({

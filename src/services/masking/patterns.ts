@@ -54,8 +54,8 @@ export const isSecretKey = (key: string): boolean =>
 const letters = (word: string): string[] => [...word].map((char) => (/[a-z0-9]/i.test(char) ? char : `\\${char}`))
 const words = (text: string): string[] => [...text].map((char) => (char === ' ' ? '[-_]?' : char))
 
-/** No letter or digit before, or one that belongs to an escape of JSON, such as a line's end. */
-const EDGE = '(?:(?<![A-Za-z0-9])|(?<=\\\\[nrtbf]))'
+/** No letter, digit or mark before (what was masked began no word), or a letter of an escape of JSON: a line's end. */
+const EDGE = '(?:(?<![A-Za-z0-9]|\\[secret\\])|(?<=\\\\[nrtbf]))'
 const afterEdge = (atoms: readonly string[]): string[] => [EDGE + (atoms[0] ?? ''), ...atoms.slice(1)]
 /** `: ` or `=`, with the quotes that code and JSON put around names and values, also inside a JSON string. */
 const SEPARATOR = ['\\\\*["\']?', '[ \\t]*', '[:=]', '[ \\t]*', '\\\\*["\']?']
@@ -91,7 +91,7 @@ const prefixed = (prefix: string, accepts: (value: string) => boolean = () => tr
 
 const amazon = (prefix: string): Pattern => ({
   lead: afterEdge(letters(prefix)),
-  value: '[A-Z0-9]{16}(?![A-Za-z0-9])',
+  value: '[A-Z0-9]{16}(?![A-Za-z0-9]|\\[secret\\])',
   open: '[A-Z0-9]{0,16}',
   whole: true,
   exact: true,
@@ -112,12 +112,12 @@ const TEXT: readonly Pattern[] = [
   ),
   {
     lead: [...afterEdge(letters('cookie')), '[ \\t]*', ':', '[ \\t]*'],
-    value: '[\\w.-]+=[^\\r\\n"\'\\\\]+',
+    value: '[\\w.-]+=(?!\\[secret\\])[^\\r\\n"\'\\\\]+',
     open: '[\\w.-]*(?:=[^\\r\\n"\'\\\\]*)?',
   },
   prefixed('sk-', (value) => !isWord(value)),
-  ...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_', 'xoxa-', 'xoxb-', 'xoxp-', 'xoxr-', 'xoxs-'].map((prefix) =>
-    prefixed(prefix),
+  ...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_', 'github_pat_', 'xoxa-', 'xoxb-', 'xoxp-', 'xoxr-', 'xoxs-'].map(
+    (prefix) => prefixed(prefix),
   ),
   amazon('AKIA'),
   amazon('ASIA'),
@@ -133,11 +133,11 @@ const TEXT: readonly Pattern[] = [
   // https://user:password@host
   {
     lead: ['(?<=[a-z0-9])\\:', '\\\\?\\/', '\\\\?\\/'],
-    value: '[^\\s/?#@:"\'<>${}\\\\]*:[^\\s/?#@"\'<>${}\\\\]+(?=@)',
-    open: '[^\\s/?#@"\'<>${}\\\\]*',
+    value: '[^\\s/?#@:"\'<>{}$\\\\[\\]]*:[^\\s/?#@"\'<>{}$\\\\[\\]]+(?=@)',
+    open: '[^\\s/?#@"\'<>{}$\\\\[\\]]*',
   },
   ...['key', 'token', 'sig', 'signature', 'password'].map((name) =>
-    credential([`[?&]${name[0]}`, ...letters(name.slice(1)), '='], looksSecret, 6),
+    credential(['[?&]', ...letters(name), '='], looksSecret, 6),
   ),
 ]
 
@@ -145,10 +145,10 @@ const TEXT: readonly Pattern[] = [
 const JSON_KEYS: readonly Pattern[] = SECRET_KEYS.flatMap((key) => {
   const lead = ['(?<!\\\\)"', ...words(key), '"', '\\s*', ':', '\\s*']
   return [
-    { lead: [...lead, '"'], value: '(?:[^"\\\\]|\\\\[\\s\\S])+', open: '(?:[^"\\\\]|\\\\[\\s\\S])*\\\\?' },
-    { lead: [...lead, '(?=[-\\d])'], value: '-?\\d[\\d.eE+-]*', open: '[\\d.eE+-]*', as: `"${MARK}"` },
+    { lead: [...lead, '"'], value: '(?!\\[secret\\])(?:[^"\\\\]|\\\\[\\s\\S])+', open: '(?:[^"\\\\]|\\\\[\\s\\S])*\\\\?' },
+    { lead: [...lead, '(?=[-\\d])'], value: '-?\\d[\\d.eE+-]*(?![\\w.+[-])', open: '[\\d.eE+-]*', as: `"${MARK}"` },
     {
-      lead: [...lead, '(?=\\[)'],
+      lead: [...lead, '(?=\\[)(?!\\[secret\\])'],
       value: '\\[(?:[^\\]"]|"(?:[^"\\\\]|\\\\[\\s\\S])*")+\\]?',
       open: '\\[(?:[^\\]"]|"(?:[^"\\\\]|\\\\[\\s\\S])*")*(?:"(?:[^"\\\\]|\\\\[\\s\\S])*\\\\?)?',
       as: `["${MARK}"]`,
@@ -158,37 +158,53 @@ const JSON_KEYS: readonly Pattern[] = SECRET_KEYS.flatMap((key) => {
 
 export interface Patterns {
   /** False if nothing in the text is a secret, or the beginning of one. Fast. */
-  suspects(text: string): boolean
-  find(text: string): readonly Span[]
+  suspects(text: string, from?: number): boolean
+  /** What begins at `from` (0) or after; what is before is looked at only to tell where words begin. */
+  find(text: string, from?: number): readonly Span[]
   /** The first place from which the end of the text may become a secret, or a longer one; its length if there is none. */
-  open(text: string): number
+  open(text: string, from?: number): number
 }
 
 const compile = (patterns: readonly Pattern[]): Patterns => {
-  const suspect = new RegExp(tree(patterns, () => ''), 'i')
-  const open = new RegExp(tree(patterns, ({ open }) => `${open}$`), 'i')
+  const suspect = new RegExp(
+    tree(patterns, () => ''),
+    'gi',
+  )
+  const open = new RegExp(
+    tree(patterns, ({ open }) => `${open}$`),
+    'gi',
+  )
   const rules = patterns.map((pattern) => ({
     pattern,
     regex: new RegExp(`${pattern.lead.join('')}(${pattern.value})`, pattern.exact ? 'g' : 'gi'),
   }))
   return {
-    suspects: (text) => suspect.test(text),
-    find: (text) => (suspect.test(text) ? rules.flatMap(({ pattern, regex }) => matches(pattern, regex, text)) : []),
-    open(text) {
-      const at = text.search(open)
+    suspects(text, from = 0) {
+      suspect.lastIndex = from
+      return suspect.test(text)
+    },
+    find: (text, from = 0) =>
+      first(suspect, text, from) < 0 ? [] : rules.flatMap((rule) => matches(rule.pattern, rule.regex, text, from)),
+    open(text, from = 0) {
+      const at = first(open, text, from)
       return at < 0 ? text.length : at
     },
   }
 }
 
-function matches({ whole, as = MARK, accepts }: Pattern, regex: RegExp, text: string): Span[] {
+function first(regex: RegExp, text: string, from: number): number {
+  regex.lastIndex = from
+  return regex.exec(text)?.index ?? -1
+}
+
+function matches({ whole, as = MARK, accepts }: Pattern, regex: RegExp, text: string, from: number): Span[] {
   const spans: Span[] = []
-  regex.lastIndex = 0
+  regex.lastIndex = from
   for (let found = regex.exec(text); found !== null; found = regex.exec(text)) {
     const value = found[1] ?? ''
     const end = found.index + found[0].length
     const start = whole ? found.index : end - value.length
-    if (accepts?.(whole ? found[0] : value) ?? true) spans.push({ start, end, as })
+    if (accepts?.(whole ? found[0] : value) ?? true) spans.push({ from: found.index, start, end, as })
     // What looked like a value may be a lead itself: `Bearer Bearer xxx`.
     else if (start > found.index) regex.lastIndex = start
     if (found[0] === '') regex.lastIndex += 1

@@ -5,6 +5,8 @@ export const MARK = '[secret]'
 
 /** From `start` up to `end`, exclusive; `as` replaces it where it is not overlapped by anything longer. */
 export interface Span {
+  /** Where what says that it is a secret begins: at `start`, or before it. */
+  readonly from: number
   readonly start: number
   readonly end: number
   readonly as: string
@@ -18,9 +20,22 @@ export function joined(spans: readonly Span[]): readonly Span[] {
   for (const span of sorted) {
     const last = out.at(-1)
     if (last === undefined || span.start >= last.end) out.push(span)
-    else if (span.end > last.end) out[out.length - 1] = { start: last.start, end: span.end, as: MARK }
+    else out[out.length - 1] = both(last, span)
   }
   return out
+}
+
+const both = (first: Span, second: Span): Span => ({
+  from: Math.min(first.from, second.from),
+  start: first.start,
+  end: Math.max(first.end, second.end),
+  as: second.end > first.end ? MARK : first.as,
+})
+
+/** The last place, at most `to`, that is within no span nor in what leads to one. */
+export function outside(spans: readonly Span[], to: number): number {
+  const crossed = spans.find(({ from, end }) => from < to && to < end)
+  return crossed === undefined ? to : outside(spans, crossed.from)
 }
 
 /** `text` from `from` to `to` with the spans in it replaced; they are joined, and none crosses either end. */

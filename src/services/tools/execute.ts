@@ -110,7 +110,8 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage =>
+    toMessage(from, runtime.newId(), runtime.mask)
   const { turn, step, callId, run } = input
   return {
     signal,
