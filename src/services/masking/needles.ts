@@ -47,7 +47,9 @@ export function createNeedles(secrets: readonly string[]): Needles {
       for (let at = from; at < text.length; at++) {
         for (const needle of byFirst.get(text.charCodeAt(at)) ?? []) {
           const end = match(needle, text, at)
-          if (typeof end === 'number') found.push({ from: at, start: at, end, as: MARK })
+          if (typeof end !== 'number') continue
+          const start = whole(text, at, from)
+          found.push({ from: start, start, end, as: MARK })
         }
       }
       return found
@@ -56,11 +58,18 @@ export function createNeedles(secrets: readonly string[]): Needles {
       if (needles.length === 0) return text.length
       for (let at = from; at < text.length; at++) {
         const here = byFirst.get(text.charCodeAt(at))
-        if (here?.some((needle) => match(needle, text, at) === 'cut')) return at
+        if (here?.some((needle) => match(needle, text, at) === 'cut')) return whole(text, at, from)
       }
-      return text.length
+      return whole(text, text.length, from)
     },
   }
+}
+
+/** `at`, or the backslash before it that would else stay behind, half an escape of a JSON string. */
+function whole(text: string, at: number, from: number): number {
+  let before = at
+  while (text.charCodeAt(before - 1) === BACKSLASH) before -= 1
+  return (at - before) % 2 === 1 && at > from ? at - 1 : at
 }
 
 /** Where the needle that begins at `from` ends. */
@@ -111,7 +120,11 @@ const jsonNeedle = (text: string): Needle => ({
   first: new Set([text.charCodeAt(0), BACKSLASH]),
 })
 
-const SHORT: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+const SHORT: ReadonlyMap<string, number> = new Map(
+  Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', '"': '"', '\\': '\\', '/': '/' }).map(
+    ([letter, char]) => [letter, char.charCodeAt(0)],
+  ),
+)
 
 /** A character of a JSON string: itself, `\n` and the like, or `\u` and four hex digits. */
 function readJson(text: string, at: number, expected: number): number | 'cut' | 'other' {
@@ -120,7 +133,7 @@ function readJson(text: string, at: number, expected: number): number | 'cut' | 
   const letter = text[at + 1]
   if (letter === undefined) return 'cut'
   if (letter === 'u') return readHex(text, at + 2, { digits: 4, expected, length: 6 })
-  return (SHORT[letter] ?? letter).charCodeAt(0) === expected ? 2 : 'other'
+  return SHORT.get(letter) === expected ? 2 : 'other'
 }
 
 const percentNeedle = (secret: string): Needle => ({

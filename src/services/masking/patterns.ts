@@ -145,7 +145,11 @@ const TEXT: readonly Pattern[] = [
 const JSON_KEYS: readonly Pattern[] = SECRET_KEYS.flatMap((key) => {
   const lead = ['(?<!\\\\)"', ...words(key), '"', '\\s*', ':', '\\s*']
   return [
-    { lead: [...lead, '"'], value: '(?!\\[secret\\])(?:[^"\\\\]|\\\\[\\s\\S])+', open: '(?:[^"\\\\]|\\\\[\\s\\S])*\\\\?' },
+    {
+      lead: [...lead, '"'],
+      value: '(?!\\[secret\\])(?:[^"\\\\]|\\\\[\\s\\S])+',
+      open: '(?:[^"\\\\]|\\\\[\\s\\S])*\\\\?',
+    },
     { lead: [...lead, '(?=[-\\d])'], value: '-?\\d[\\d.eE+-]*(?![\\w.+[-])', open: '[\\d.eE+-]*', as: `"${MARK}"` },
     {
       lead: [...lead, '(?=\\[)(?!\\[secret\\])'],

@@ -210,7 +210,7 @@ describe('a text in pieces', () => {
           expect([...said, stream.end()].join('')).toBe(mask.text(text, kind))
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: 500 },
     )
   })
 
@@ -221,7 +221,7 @@ describe('a text in pieces', () => {
         const said = text.split('').map((piece) => stream.push(piece))
         expect([...said, stream.end()].join('')).toBe(mask.text(text, kind))
       }),
-      { numRuns: 1_500 },
+      { numRuns: 250 },
     )
   })
 
@@ -235,7 +235,7 @@ describe('a text in pieces', () => {
         const shown = mask.text(text, kind)
         expect(mask.text(shown, kind)).toBe(shown)
       }),
-      { numRuns: 1_500 },
+      { numRuns: 250 },
     )
   })
 
@@ -258,7 +258,7 @@ describe('a text in pieces', () => {
   test('costs its length once, also where it never ends to be a secret', () => {
     const stream = plain.stream('json')
     const said = [stream.push('"password": "')]
-    for (let i = 0; i < 50_000; i++) said.push(stream.push('abcd'))
+    for (let i = 0; i < 20_000; i++) said.push(stream.push('abcd'))
     expect([...said, stream.end()].join('')).toBe('"password": "[secret]')
   })
 })
