@@ -116,6 +116,7 @@ function createTextMask({ suspects, find, open }: Rules): TextMask {
       held += piece
       if (held.length < wait) return ''
       const text = before + held
+      if (!suspects(text, before.length)) return say(text, [], text.length)
       const spans = find(text, before.length)
       // A secret that is whole may still grow into one that overlaps it.
       return say(text, spans, outside(spans, open(text, before.length)))

@@ -17,7 +17,7 @@ interface Needle {
 }
 
 export interface Needles {
-  /** False if no secret begins anywhere in the text. Fast. */
+  /** False if the text holds no secret, and does not end with the beginning of one. */
   suspects(text: string, from?: number): boolean
   /** The spans that hold a secret. */
   find(text: string, from?: number): readonly Span[]
@@ -35,16 +35,23 @@ export function createNeedles(secrets: readonly string[]): Needles {
   for (const needle of needles) {
     for (const code of needle.first) byFirst.set(code, [...(byFirst.get(code) ?? []), needle])
   }
+  const low = Uint8Array.from({ length: 128 }, (_, code) => (byFirst.has(code) ? 1 : 0))
+  const isFirst = (code: number): boolean => (code < 128 ? low[code] === 1 : byFirst.has(code))
   return {
     suspects(text, from = 0) {
       if (needles.length === 0) return false
-      for (let at = from; at < text.length; at++) if (byFirst.has(text.charCodeAt(at))) return true
-      return false
+      for (let at = from; at < text.length; at++) {
+        const code = text.charCodeAt(at)
+        if (!isFirst(code)) continue
+        if (byFirst.get(code)?.some((needle) => match(needle, text, at) !== 'other')) return true
+      }
+      return text.charCodeAt(text.length - 1) === BACKSLASH
     },
     find(text, from = 0) {
       const found: Span[] = []
       if (needles.length === 0) return found
       for (let at = from; at < text.length; at++) {
+        if (!isFirst(text.charCodeAt(at))) continue
         for (const needle of byFirst.get(text.charCodeAt(at)) ?? []) {
           const end = match(needle, text, at)
           if (typeof end !== 'number') continue

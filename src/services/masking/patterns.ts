@@ -3,6 +3,7 @@
  * from the code and the prose that an agent works on. Each pattern is atoms and then a value, so that the same list
  * says what is a secret and what may yet become one.
  */
+import { beginningsOf } from './beginnings.ts'
 import { MARK, type Span } from './spans.ts'
 
 interface Pattern {
@@ -178,17 +179,22 @@ const compile = (patterns: readonly Pattern[]): Patterns => {
     tree(patterns, ({ open }) => `${open}$`),
     'gi',
   )
+  const lead = new RegExp(patterns.map((pattern) => pattern.lead.join('')).join('|'), 'gi')
+  let mayBegin: ReturnType<typeof beginningsOf> | undefined
+  const suspects = (text: string, from = 0): boolean => {
+    mayBegin ??= beginningsOf(suspect)
+    return mayBegin(text, from) && first(suspect, text, from) >= 0
+  }
   const rules = patterns.map((pattern) => ({
     pattern,
     regex: new RegExp(`${pattern.lead.join('')}(${pattern.value})`, pattern.exact ? 'g' : 'gi'),
   }))
   return {
-    suspects(text, from = 0) {
-      suspect.lastIndex = from
-      return suspect.test(text)
-    },
+    suspects,
     find: (text, from = 0) =>
-      first(suspect, text, from) < 0 ? [] : rules.flatMap((rule) => matches(rule.pattern, rule.regex, text, from)),
+      !suspects(text, from) || first(lead, text, from) < 0
+        ? []
+        : rules.flatMap((rule) => matches(rule.pattern, rule.regex, text, from)),
     open(text, from = 0) {
       const at = first(open, text, from)
       return at < 0 ? text.length : at
