@@ -5,7 +5,8 @@ import { memoryStore } from '../log/stores/memory.ts'
 import { assertPriced } from '../services/llm/request.ts'
 import { maskError } from '../services/masking/errors.ts'
 import type { Agent } from './agent.ts'
-import { openAgent, type Watch } from './open.ts'
+import type { Watch } from './living.ts'
+import { openAgent } from './open.ts'
 import { type AgentOptions, type Checked, checkOptions } from './options.ts'
 
 /** As `createAgent`, and with a watch on what becomes durable. */

@@ -46,8 +46,8 @@ export interface Parts {
   readonly clock: Clock
   readonly newId: () => string
   readonly mask: Mask
-  readonly onCrashOf: (callId: string) => OnCrash
-  readonly fork: Agent['fork']
+  onCrashOf(callId: string): OnCrash
+  fork: Agent['fork']
 }
 
 /** More than this waiting for the store, and commands are refused. */
@@ -97,7 +97,8 @@ class AgentFacade implements Agent {
     signal?.throwIfAborted()
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
-      if (this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
+      if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })
@@ -110,14 +111,17 @@ class AgentFacade implements Agent {
     }
   }
 
+  #openTurn(): number | undefined {
+    return this.#isIdle() ? undefined : this.#snapshot().context.turn
+  }
+
   async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
-    const { value, context } = this.#snapshot()
+    const open = this.#openTurn()
     this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
+    // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
-    if (value !== 'idle') {
-      const isOver = () => this.#isIdle() || this.#snapshot().context.turn > context.turn
-      await this.#parts.waiters.until(isOver)
-    }
+    const turn = open ?? this.#openTurn()
+    if (turn !== undefined) await this.#parts.waiters.until(() => this.#openTurn() !== turn)
     await this.#parts.session.flush()
   }
 

@@ -1,4 +1,5 @@
 /** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
+import { PawlError } from '../../log/errors.ts'
 import type { Json } from '../../log/json.ts'
 import type { UserMessage } from '../../log/messages.ts'
 import { callHook } from '../hooks/failure.ts'
@@ -6,7 +7,7 @@ import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { idempotencyKey, type Materialised } from './call.ts'
-import type { Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import {
   abortedBeforeDispatch,
   abortedWhileRunning,
@@ -54,12 +55,15 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   const { signal } = info
   if (signal.aborted) return abortedBeforeDispatch
   const own = new AbortController()
-  const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
+  const abort = (): void => own.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const context = contextOf(runtime, input, own.signal, said)
   try {
     const outcome = await inTime(runtime, execution, tool, own, context, said)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
     // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
+    signal.removeEventListener('abort', abort)
     said.contexts = Object.freeze([...said.contexts]) as UserMessage[]
   }
 }
@@ -110,8 +114,13 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage =>
-    toMessage(from, runtime.newId(), runtime.mask)
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId(), runtime.mask)
+  const { turn: opened } = runtime
+  /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
+  const current = (from: Input): UserMessage => {
+    if (runtime.turn === opened) return message(from)
+    throw new PawlError(`Call "${input.callId}" is of a turn that is over: send through the agent instead`, 'TURN_OVER')
+  }
   const { turn, step, callId, run } = input
   return {
     signal,
@@ -121,8 +130,8 @@ function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal,
     callId,
     run,
     idempotencyKey: idempotencyKey(runtime, callId),
-    steer: (from) => runtime.steer(message(from)),
-    inject: (from) => runtime.inject(message(from)),
+    steer: (from) => runtime.steer(current(from)),
+    inject: (from) => runtime.inject(current(from)),
     addContext: (from) => {
       said.contexts.push(message(from))
     },
