@@ -9,12 +9,14 @@ import type { AgentCommand, CancelCommand } from '../machines/commands.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
 import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Approvals } from './approvals.ts'
 import { checkedCause, checkedWords } from './checked.ts'
 
 export interface MailboxOptions {
   readonly session: Session
   readonly approvals: Approvals
+  readonly mask: Mask
   readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
   now(): number
   onCrashOf(callId: string): OnCrash
@@ -91,7 +93,7 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'followup':
     case 'steer':
     case 'inject':
-      return decideMessage(options.session, posted.kind, posted.message)
+      return decideMessage(options, posted.kind, posted.message)
     case 'cancel':
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
@@ -122,8 +124,12 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
 
 const accepted = (command: AgentCommand): Decision => ({ kind: 'accepted', command })
 
-function decideMessage(session: Session, kind: 'followup' | 'steer' | 'inject', posted: UserMessage): Decision {
-  const message = toMessage(posted, posted.id)
+function decideMessage(
+  { session, mask }: MailboxOptions,
+  kind: 'followup' | 'steer' | 'inject',
+  posted: UserMessage,
+): Decision {
+  const message = toMessage(posted, posted.id, mask)
   const known = session.standingOf(message.id)
   if (known === undefined) return accepted({ type: `command.${kind}`, message })
   if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }

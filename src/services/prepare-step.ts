@@ -58,7 +58,7 @@ function checked(runtime: AgentRuntime, decided: PreStep, proposed: readonly Use
     case 'reject':
       return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
     case 'enter': {
-      const messages = decided.messages.map((message) => toMessage(message, message.id))
+      const messages = decided.messages.map((message) => toMessage(message, message.id, runtime.mask))
       checkIds(runtime, messages, proposed)
       return { kind: 'enter', messages }
     }

@@ -7,6 +7,7 @@ import type { ContentBlock } from '../../log/messages.ts'
 import { contentBlocks } from '../../log/shapes.ts'
 import { HookMisuse } from '../errors.ts'
 import { toMessage } from '../input.ts'
+import type { Mask } from '../masking/mask.ts'
 import type { ToolOutcome } from '../tools/contract.ts'
 import type { PostExecute, PreExecute } from './contract.ts'
 
@@ -17,13 +18,13 @@ type Answers = {
 }
 
 /** The answer, copied where it goes into the log. @throws HookMisuse, NotJson or InvalidEvent for what is none. */
-export function checkedAnswer(hook: string, answer: unknown): unknown {
-  return isChecked(hook) ? CHECKS[hook](answer) : answer
+export function checkedAnswer(hook: string, answer: unknown, mask: Mask): unknown {
+  return isChecked(hook) ? CHECKS[hook](answer, mask) : answer
 }
 
 const isChecked = (hook: string): hook is keyof Answers => Object.hasOwn(CHECKS, hook)
 
-const CHECKS: { readonly [K in keyof Answers]: (answer: unknown) => Answers[K] } = {
+const CHECKS: { readonly [K in keyof Answers]: (answer: unknown, mask: Mask) => Answers[K] } = {
   'tools/pre-execute': preExecute,
   'tools/execute': toolOutcome,
   'tools/post-execute': postExecute,
@@ -53,9 +54,9 @@ function toolOutcome(answer: unknown): ToolOutcome {
   )
 }
 
-function postExecute(answer: unknown): PostExecute {
+function postExecute(answer: unknown, mask: Mask): PostExecute {
   const { kind, value, content, contexts = [], feedback } = fieldsOf(answer)
-  const added = inputs(contexts)
+  const added = inputs(contexts, mask)
   if (kind === 'block' && typeof feedback === 'string') return { kind, feedback, contexts: added }
   if (kind === 'accept' && (value === undefined || content === undefined)) {
     return {
@@ -71,9 +72,9 @@ function postExecute(answer: unknown): PostExecute {
   )
 }
 
-function inputs(contexts: unknown): NonNullable<PostExecute['contexts']> {
+function inputs(contexts: unknown, mask: Mask): NonNullable<PostExecute['contexts']> {
   if (!Array.isArray(contexts)) throw new HookMisuse('tools/post-execute', '`contexts` must be a list')
-  for (const context of contexts) toMessage(context, 'context')
+  for (const context of contexts) toMessage(context, 'context', mask)
   return contexts
 }
 

@@ -39,7 +39,7 @@ export function callHook<K extends Waterfall['name']>(
       throw thrown
     })
   const answered = async (): Promise<ResultOf<K>> =>
-    checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched)) as ResultOf<K>
+    checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched), runtime.mask) as ResultOf<K>
   return answered().catch((thrown: unknown) => {
     // A hook left behind by its turn speaks to nobody.
     const late = signal !== runtime.turn.signal

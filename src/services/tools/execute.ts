@@ -101,7 +101,9 @@ async function inTime(
   runtime.clock.clearTimeout(timer)
   if (first !== 'late') return first
   own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
-  void Promise.all([body, whenAborted(stopped)]).then(([outcome]) => sayLate(runtime, input, resultOf(outcome)))
+  void Promise.all([body, whenAborted(stopped)]).then(([outcome]) =>
+    sayLate(runtime, input, resultOf(runtime.mask, outcome)),
+  )
   return timedOut(timeoutMs)
 }
 
@@ -123,7 +125,7 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext): Pro
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId(), runtime.mask)
   const { turn: opened } = runtime
   /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
   const current = (from: Input): UserMessage => {
