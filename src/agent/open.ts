@@ -5,6 +5,7 @@
 import { BehaviorSubject } from 'rxjs'
 import { type AnyActorRef, createActor } from 'xstate'
 import { createRequestDigester } from '../log/digest.ts'
+import type { PawlError } from '../log/errors.ts'
 import type { BoundCause, SessionEvent } from '../log/events.ts'
 import { openSession } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
@@ -32,9 +33,11 @@ import { createMailbox } from './mailbox.ts'
 import { createBatchObserver } from './observers.ts'
 import { type AgentOptions, adapterKey, type Checked } from './options.ts'
 import { createReceipts } from './receipts.ts'
+import { restoreUnsaved } from './restore.ts'
 import { statusOf, summaryOf } from './status.ts'
 import { createTurnControl } from './turn-control.ts'
 import { createTurns, type TurnResult } from './turns.ts'
+import { eventDigest, saveUnsaved } from './unsaved.ts'
 import { createWaiters } from './waiters.ts'
 
 const portsOf = new WeakMap<AnyActorRef, ChartPorts>()
@@ -56,11 +59,12 @@ export interface Watch {
 /** Opens the session's log and starts its agent. The ownership stays the caller's to release when this throws. */
 export async function openAgent(
   store: LogStore,
-  ownership: Ownership,
+  taken: Ownership,
   options: AgentOptions,
   checked: Checked,
   watch: Watch = {},
 ): Promise<Agent> {
+  const { ownership, refused } = await restoreUnsaved(store, taken, options.fallbackDir)
   const { clock, newId, random, settings, tools, adapters } = checked
   const hooks = createHooks(options.hooks)
   const observer = createBatchObserver(hooks)
@@ -74,6 +78,7 @@ export async function openAgent(
     if (limit !== undefined) stopFor({ kind: 'limit', limit })
   })
   let lastReason: string | undefined
+  let lastDurable: SessionEvent | undefined
   let summary: SummaryUpdate = {}
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   let recording = false
@@ -87,6 +92,7 @@ export async function openAgent(
     now: () => clock.now(),
     limits: { maxSteps: checked.maxSteps, maxParallelToolCalls: checked.maxParallelToolCalls },
     onLoaded(event) {
+      lastDurable = event
       folded.push(event)
       observer.load(event)
       take(event)
@@ -99,6 +105,7 @@ export async function openAgent(
       observer.tell(events)
     },
     onDurable(events) {
+      lastDurable = events.at(-1) ?? lastDurable
       for (const event of events) {
         const ended = turns.place(event)
         receipts.place(event, ended)
@@ -166,7 +173,21 @@ export async function openAgent(
       void ownership.release().catch(() => {})
     },
   })
-  session.failed.addEventListener('abort', () => die(session.failed.reason), { once: true })
+  const onStoreFailed = (): void => {
+    const failure: PawlError = session.failed.reason
+    const { id: sessionId, header, epoch, head: expectedSeq } = session
+    const after = lastDurable === undefined ? null : eventDigest(lastDurable)
+    const events = session.unflushed()
+    saveUnsaved(
+      { format: 1, sessionId, createdAt: header.createdAt, epoch, expectedSeq, after, events },
+      failure,
+      options.fallbackDir,
+    )
+    die(failure)
+    // Dead, it only keeps the session from whoever would carry it on.
+    void ownership.release().catch(() => {})
+  }
+  session.failed.addEventListener('abort', onStoreFailed, { once: true })
 
   const stopFor = (cause: BoundCause): void => {
     const { turn } = actor.getSnapshot().context
@@ -238,6 +259,7 @@ export async function openAgent(
       if (dispose !== undefined) disposers.push(dispose)
     })
   }
+  for (const error of refused) hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 
   actor.start()
   const mailbox = createMailbox({
