@@ -1,6 +1,7 @@
 /**
- * Runs the tests on other versions of Node: `npm run test:matrix`, or with majors as arguments only those. The npm
- * package `node` brings each binary; it is kept under node_modules/.cache and is no dependency.
+ * Runs the tests on other versions of Node: `npm run test:matrix`, or only on the majors given as arguments. Other
+ * arguments choose test files. The npm package `node` brings each binary; it is kept under node_modules/.cache and is no
+ * dependency.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,8 +11,10 @@ import { countsOf, summary } from './summary.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = join(root, 'node_modules/.cache')
-const asked = process.argv.slice(2)
-const majors = asked.length > 0 ? asked : ['22', '24', '26']
+const isMajor = (/** @type {string} */ word) => /^\d+$/.test(word)
+const given = process.argv.slice(2)
+const majors = given.some(isMajor) ? given.filter(isMajor) : ['22', '24', '26']
+const files = given.filter((word) => !isMajor(word))
 
 const rows = majors.map((major) => {
   const node = nodeOf(major)
@@ -20,7 +23,7 @@ const rows = majors.map((major) => {
   const report = join(cache, `test-report-${major}.json`)
   rmSync(report, { force: true })
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-  const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', ...reporters], {
+  const { status } = spawnSync(node, ['node_modules/vitest/vitest.mjs', 'run', ...files, ...reporters], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
     // Child processes that a test starts by name are of the same version.

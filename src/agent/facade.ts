@@ -1,24 +1,36 @@
 /** The agent as its holder sees it: commands checked and sent, promises kept, one way to close. */
 import { isDeepStrictEqual } from 'node:util'
-import type { BehaviorSubject } from 'rxjs'
+import type { BehaviorSubject, Observable } from 'rxjs'
 import type { ActorRefFrom } from 'xstate'
 import type { CancelCause, OnCrash } from '../log/events.ts'
 import type { UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { agentMachine } from '../machines/agent.ts'
 import type { AgentCommand } from '../machines/commands.ts'
-import { isMessage } from '../machines/evolve.ts'
+import type { AgentSnapshot } from '../machines/fold.ts'
 import type { Clock } from '../services/clock.ts'
 import { AgentClosed, DuplicateMessage, MessageDropped, Overloaded } from '../services/errors.ts'
-import type { AgentStatus } from '../services/hooks/contract.ts'
+import type { AgentStatus, Hooks } from '../services/hooks/contract.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
 import { toMessage } from '../services/input.ts'
 import type { Input } from '../services/tools/contract.ts'
-import type { Agent, DeliverOptions, Inbox, SessionView } from './agent.ts'
-import { type Approvals, pendingApprovals } from './approvals.ts'
+import type {
+  Agent,
+  ApproveOptions,
+  CloseOptions,
+  DeliverOptions,
+  DenyOptions,
+  Inbox,
+  PendingApproval,
+  SessionView,
+} from './agent.ts'
+import { type Answer, type Approvals, pendingApprovals } from './approvals.ts'
+import { assertOpen } from './assert-open.ts'
 import type { Closing } from './closing.ts'
+import { createInbox } from './inbox.ts'
 import { createReceipts, type Receipt, type Receipts } from './receipts.ts'
-import { createTurns } from './turns.ts'
+import { createSessionView } from './session-view.ts'
+import { createTurns, type TurnResult } from './turns.ts'
 import type { Waiters } from './waiters.ts'
 
 export interface Parts {
@@ -39,173 +51,189 @@ export interface Parts {
 /** More than this waiting for the store, and commands are refused. */
 const MAX_QUEUED_BYTES = 8 * 1_048_576
 
-export function createFacade(parts: Parts): Agent {
-  const { session, actor, hooks, approvals, receipts, waiters, status, closing } = parts
-  /** Sent and not yet recorded: an observer's commands wait for the macrostep to end. */
-  const sent = new Map<string, UserMessage>()
-  const snapshot = () => actor.getSnapshot()
-  const isIdle = (): boolean => status.value === 'closed' || snapshot().value === 'idle'
+export const createFacade = (parts: Parts): Agent => new AgentFacade(parts)
 
-  const assertOpen = (): void => {
-    if (status.value === 'failed') throw new AgentClosed(session.id, { cause: session.failed.reason })
-    if (closing.begun) throw new AgentClosed(session.id)
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentFacade implements Agent {
+  readonly id: string
+  readonly session: SessionView
+  readonly inbox: Inbox
+  readonly actor: ActorRefFrom<typeof agentMachine>
+  readonly #parts: Parts
+  /** Sent and not yet recorded: an observer's commands wait for the macrostep to end. Made with the first message. */
+  #sent: Map<string, UserMessage> | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.id = parts.session.id
+    this.actor = parts.actor
+    this.session = createSessionView(parts)
+    this.inbox = createInbox(parts, (id) => this.#known(id) !== undefined)
   }
-  const send = (command: AgentCommand): void => {
-    assertOpen()
-    actor.send(command)
+
+  get status(): AgentStatus {
+    return this.#parts.status.value
   }
-  /** A command of an observer is recorded once the macrostep is over: after a microtask it is. */
-  const recorded = async (): Promise<void> => {
+
+  get status$(): Observable<AgentStatus> {
+    return this.#parts.status.asObservable()
+  }
+
+  followup(message: Input, options?: DeliverOptions): Receipt {
+    return this.#deliver('followup', message, options)
+  }
+
+  steer(message: Input, options?: DeliverOptions): Receipt {
+    return this.#deliver('steer', message, options)
+  }
+
+  inject(message: Input, options?: DeliverOptions): Receipt {
+    return this.#deliver('inject', message, options)
+  }
+
+  async run(message: Input, { signal }: { readonly signal?: AbortSignal } = {}): Promise<TurnResult> {
+    signal?.throwIfAborted()
+    const receipt = this.#deliver('followup', message)
+    const stop = (): void => {
+      if (this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      this.cancel().catch(() => {
+        // The failure of the agent rejects the receipt as well.
+      })
+    }
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      return (await receipt.turn) ?? (await dropped(receipt))
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+
+  async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
+    const { value, context } = this.#snapshot()
+    this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
     await Promise.resolve()
-    await session.flush()
+    if (value !== 'idle') {
+      const isOver = () => this.#isIdle() || this.#snapshot().context.turn > context.turn
+      await this.#parts.waiters.until(isOver)
+    }
+    await this.#parts.session.flush()
   }
 
-  const identify = (input: Input, { requestId }: DeliverOptions): UserMessage => {
-    const message = toMessage(input, requestId ?? parts.newId())
-    return requestId === undefined || message.id === requestId ? message : toMessage({ ...message, id: requestId }, '')
+  approvals(): readonly PendingApproval[] {
+    return pendingApprovals(this.#snapshot().context)
   }
-  const known = (id: string): UserMessage | null | undefined => {
-    const standing = session.standingOf(id)
-    return standing === undefined ? sent.get(id) : (standing.message ?? null)
+
+  async approve(callId: string, { digest, run = 0, by }: ApproveOptions): Promise<void> {
+    this.#assertAnswerable({ callId, run, digest })
+    const onCrash = this.#parts.onCrashOf(callId)
+    this.#send({ type: 'command.approve', callId, run, onCrash, ...(by === undefined ? {} : { by }) })
+    await this.#recorded()
   }
-  const assertNew = (id: string): void => {
-    if (known(id) !== undefined) throw new DuplicateMessage(id)
+
+  async deny(callId: string, { digest, run = 0, reason, by }: DenyOptions): Promise<void> {
+    this.#assertAnswerable({ callId, run, digest })
+    const why = reason === undefined ? {} : { reason }
+    this.#send({ type: 'command.deny', callId, run, ...why, ...(by === undefined ? {} : { by }) })
+    await this.#recorded()
   }
-  const deliver = (kind: 'followup' | 'steer' | 'inject', input: Input, options: DeliverOptions = {}): Receipt => {
-    assertOpen()
+
+  fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+    return this.#parts.fork(options)
+  }
+
+  on<K extends keyof Hooks>(name: K, handler: Hooks[K]): () => void {
+    return this.#parts.hooks.add(name, handler)
+  }
+
+  wake(): void {
+    this.#send({ type: 'command.wake' })
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#whenSettled(() => this.#isIdle())
+  }
+
+  whenQuiet(): Promise<void> {
+    return this.#whenSettled(() => this.#isIdle() || this.status === 'waiting')
+  }
+
+  close(options?: CloseOptions): Promise<void> {
+    return this.#parts.closing.close(options)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #snapshot(): AgentSnapshot {
+    return this.actor.getSnapshot()
+  }
+
+  #isIdle(): boolean {
+    return this.status === 'closed' || this.#snapshot().value === 'idle'
+  }
+
+  #assertAnswerable(answer: Answer): void {
+    assertOpen(this.#parts)
+    const refusal = this.#parts.approvals.refusal(this.#snapshot().context, answer, this.#parts.clock.now())
+    if (refusal !== undefined) throw refusal
+  }
+
+  #send(command: AgentCommand): void {
+    assertOpen(this.#parts)
+    this.actor.send(command)
+  }
+
+  /** A command of an observer is recorded once the macrostep is over: after a microtask it is. */
+  async #recorded(): Promise<void> {
+    await Promise.resolve()
+    await this.#parts.session.flush()
+  }
+
+  #deliver(kind: 'followup' | 'steer' | 'inject', input: Input, options: DeliverOptions = {}): Receipt {
+    assertOpen(this.#parts)
+    const { session, receipts } = this.#parts
     if (session.queuedBytes > MAX_QUEUED_BYTES) throw new Overloaded(session.queuedBytes)
-    const message = identify(input, options)
-    const before = known(message.id)
+    const message = this.#identify(input, options)
+    const before = this.#known(message.id)
     if (before !== undefined) {
       if (isDeepStrictEqual(before, message)) return receipts.of(message.id) ?? replayReceipt(session, message.id)
       throw new DuplicateMessage(message.id)
     }
     const receipt = receipts.track(message.id)
-    sent.set(message.id, message)
-    receipt.accepted.then(
-      () => sent.delete(message.id),
-      () => sent.delete(message.id),
-    )
-    send({ type: `command.${kind}`, message })
+    this.#remember(message, receipt)
+    this.#send({ type: `command.${kind}`, message })
     return receipt
   }
 
-  const inbox: Inbox = {
-    get nextTurn() {
-      return snapshot().context.inbox['next-turn']
-    },
-    get nextStep() {
-      return snapshot().context.inbox['next-step']
-    },
-    replace(id, input) {
-      assertOpen()
-      const replacement = toMessage(input, parts.newId())
-      if (!isPending(id)) return false
-      if (replacement.id !== id) assertNew(replacement.id)
-      send({ type: 'command.remove', id, replacement })
-      return true
-    },
-    remove(id) {
-      assertOpen()
-      if (!isPending(id)) return false
-      send({ type: 'command.remove', id })
-      return true
-    },
-    clear: () => send({ type: 'command.clear' }),
-  }
-  const isPending = (id: string): boolean =>
-    [...inbox.nextStep, ...inbox.nextTurn].some((item) => isMessage(item) && item.message.id === id)
-
-  const cancel = async (cause: CancelCause, keepInbox: boolean): Promise<void> => {
-    const { value, context } = snapshot()
-    send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
-    await Promise.resolve()
-    if (value !== 'idle') {
-      await waiters.until(() => isIdle() || snapshot().context.turn > context.turn)
+  #remember(message: UserMessage, receipt: Receipt): void {
+    this.#sent ??= new Map()
+    const sent = this.#sent.set(message.id, message)
+    const forget = (): void => {
+      sent.delete(message.id)
+      if (sent.size === 0 && this.#sent === sent) this.#sent = undefined
     }
-    await session.flush()
+    receipt.accepted.then(forget, forget)
   }
 
-  const view: SessionView = {
-    id: session.id,
-    header: session.header,
-    get head() {
-      return session.head
-    },
-    events: session.events,
-    events$: session.events$,
-    messages: session.messages,
-    flush: session.flush,
-    note: session.note,
-    replace: ({ start, end, message }) => {
-      assertOpen()
-      return session.replace({ start, end, message: toMessage(message, parts.newId()) })
-    },
+  #identify(input: Input, { requestId }: DeliverOptions): UserMessage {
+    const message = toMessage(input, requestId ?? this.#parts.newId())
+    return requestId === undefined || message.id === requestId ? message : toMessage({ ...message, id: requestId }, '')
   }
 
-  const whenSettled = async (holds: () => boolean): Promise<void> => {
+  /** The message recorded or sent under that id; null for one that was never in the inbox. */
+  #known(id: string): UserMessage | null | undefined {
+    const standing = this.#parts.session.standingOf(id)
+    return standing === undefined ? this.#sent?.get(id) : (standing.message ?? null)
+  }
+
+  async #whenSettled(holds: () => boolean): Promise<void> {
     do {
       await Promise.resolve()
-      await waiters.until(holds)
-      if (status.value !== 'closed') await session.flush()
+      await this.#parts.waiters.until(holds)
+      if (this.status !== 'closed') await this.#parts.session.flush()
     } while (!holds())
   }
-
-  const agent: Agent = {
-    id: session.id,
-    get status() {
-      return status.value
-    },
-    status$: status.asObservable(),
-    session: view,
-    inbox,
-    actor,
-    followup: (message, options) => deliver('followup', message, options),
-    steer: (message, options) => deliver('steer', message, options),
-    inject: (message, options) => deliver('inject', message, options),
-    async run(message, { signal } = {}) {
-      signal?.throwIfAborted()
-      const receipt = deliver('followup', message)
-      const stop = (): void => {
-        if (closing.begun || inbox.remove(receipt.id)) return
-        agent.cancel().catch(() => {
-          // The failure of the agent rejects the receipt as well.
-        })
-      }
-      signal?.addEventListener('abort', stop, { once: true })
-      try {
-        return (await receipt.turn) ?? (await dropped(receipt))
-      } finally {
-        signal?.removeEventListener('abort', stop)
-      }
-    },
-    cancel: (cause = { kind: 'user' }, { keepInbox = false } = {}) => cancel(cause, keepInbox),
-    approvals: () => pendingApprovals(snapshot().context),
-    async approve(callId, { digest, run = 0, by }) {
-      assertOpen()
-      const refusal = approvals.refusal(snapshot().context, { callId, run, digest }, parts.clock.now())
-      if (refusal !== undefined) throw refusal
-      const onCrash = parts.onCrashOf(callId)
-      send({ type: 'command.approve', callId, run, onCrash, ...(by === undefined ? {} : { by }) })
-      await recorded()
-    },
-    async deny(callId, { digest, run = 0, reason, by }) {
-      assertOpen()
-      const refusal = approvals.refusal(snapshot().context, { callId, run, digest }, parts.clock.now())
-      if (refusal !== undefined) throw refusal
-      const why = reason === undefined ? {} : { reason }
-      send({ type: 'command.deny', callId, run, ...why, ...(by === undefined ? {} : { by }) })
-      await recorded()
-    },
-    fork: parts.fork,
-    on: hooks.add,
-    wake: () => send({ type: 'command.wake' }),
-    whenIdle: () => whenSettled(isIdle),
-    whenQuiet: () => whenSettled(() => isIdle() || status.value === 'waiting'),
-    close: (options) => closing.close(options),
-    [Symbol.asyncDispose]: () => closing.close(),
-  }
-  return agent
 }
 
 /** A message that joined no turn was taken out, or left out by `agent/pre-step`. */

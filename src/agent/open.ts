@@ -17,6 +17,7 @@ import { askModel } from '../services/ask-model.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
+import { contextStands } from '../services/llm/runtime-context.ts'
 import { prepareStep } from '../services/prepare-step.ts'
 import { call } from '../services/run-call.ts'
 import { type AgentRuntime, bindRuntime } from '../services/runtime.ts'
@@ -79,6 +80,7 @@ export async function openAgent(
   })
   let lastReason: string | undefined
   let lastDurable: SessionEvent | undefined
+  let contextTold = false
   let summary: SummaryUpdate = {}
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   let recording = false
@@ -86,6 +88,7 @@ export async function openAgent(
   const take = (event: SessionEvent): void => {
     approvals.place(event)
     budgets.place(event)
+    contextTold = contextStands(contextTold, event)
     if (event.type === 'turn/end') lastReason = event.data.reason.kind
   }
   const session = await openSession(store, ownership, {
@@ -234,6 +237,9 @@ export async function openAgent(
     progress: () => {},
     noteError: observer.noteError,
     headerLogged: false,
+    get contextStands() {
+      return contextTold
+    },
   }
   bindRuntime(actor, runtime)
 

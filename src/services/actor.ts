@@ -33,8 +33,10 @@ export const serviceActor = <Input extends { readonly agent: AnyActorRef }>(
       const verdict = await run({ input, runtime, stopped: stopped.signal }).catch((thrown: unknown) => {
         // A store that failed ends the agent; it is not an outcome of this actor. Nor is what nobody waits for.
         if (runtime.session.failed.aborted || stopped.signal.aborted) return undefined
-        runtime.noteError(thrown)
-        return failed(input, failureOf(thrown), thrown)
+        const verdict = failed(input, failureOf(thrown), thrown)
+        // What fails a call is its result; `agent/error` tells what ended the turn.
+        if (!('callId' in verdict)) runtime.noteError(thrown)
+        return verdict
       })
       const mute = stopped.signal.aborted || (runtime.closing.aborted && !outlives(input))
       if (verdict !== undefined && !mute) sendBack(verdict)

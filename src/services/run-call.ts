@@ -32,12 +32,14 @@ const ofCall = ({ callId, run, phase }: CallInput) => ({ callId, run, phase })
 
 /** The call's result, and if it was made too often a word to the model about it. */
 function settledWith(
-  { repeats, newId }: AgentRuntime,
+  { repeats, newId, turn }: AgentRuntime,
   input: CallInput,
   result: CallResult,
   contexts: readonly UserMessage[],
 ): Verdict {
-  const warning = repeats?.warning(input.name, input.arguments)
+  // A turn that is ending has no step to read it; it would wait there for the next turn, of which it is not true.
+  const isOver = turn.signal.aborted || result.concludesTurn === true
+  const warning = isOver ? undefined : repeats?.warning(input.name, input.arguments)
   if (warning === undefined) return settled(input, result, contexts)
   const message: UserMessage = {
     id: newId(),

@@ -68,6 +68,8 @@ export interface AgentRuntime {
   noteError(error: unknown): void
   /** The request header was logged by this process: after that only changes are. */
   headerLogged: boolean
+  /** The conversation was told of a context that was not taken back. */
+  readonly contextStands: boolean
 }
 
 const runtimes = new WeakMap<AnyActorRef, AgentRuntime>()

@@ -207,6 +207,20 @@ describe('while a cancel is in progress', () => {
     expect(model.requests).toHaveLength(1)
   })
 
+  test('[driver-011] nor does what is injected after that', async () => {
+    await using started = await hanging()
+    const { agent, model } = started
+    const cancelled = agent.cancel(user, { keepInbox: true })
+    agent.steer(message('s'))
+    agent.inbox.remove('s')
+    agent.inject(message('i'))
+    await cancelled
+    await settle()
+    expect(agent.status).toBe('idle')
+    expect(idsOf(agent.inbox.nextStep)).toEqual(['i'])
+    expect(model.requests).toHaveLength(1)
+  })
+
   test('[driver-012] a steer goes to next-turn, since its step will not come', async () => {
     await using started = await hanging(['hello s'])
     const { agent } = started

@@ -179,10 +179,10 @@ describe('editing the queues', () => {
     const { agent } = started
     const receipt = agent.inject(message('a'))
     const before = await started.log()
-    for (const send of [agent.followup, agent.steer, agent.inject]) {
-      expect(() => send(message('a', 'something else'))).toThrow(DuplicateMessage)
-      expect(() => send(message('a', 'something else'))).toThrow(/"a"/)
-      expect(send(message('a')).turn).toBe(receipt.turn)
+    for (const kind of ['followup', 'steer', 'inject'] as const) {
+      expect(() => agent[kind](message('a', 'something else'))).toThrow(DuplicateMessage)
+      expect(() => agent[kind](message('a', 'something else'))).toThrow(/"a"/)
+      expect(agent[kind](message('a')).turn).toBe(receipt.turn)
     }
     expect(await started.log()).toEqual(before)
     expect([idsOf(agent.inbox.nextTurn), idsOf(agent.inbox.nextStep)]).toEqual([[], ['a']])
@@ -324,7 +324,7 @@ describe('what is queued', () => {
     await using started = await startAgent()
     const { agent } = started
     const bad = { ...message('m'), content: [{ type: 'other/number', value: 1n }] } as never
-    for (const send of [agent.inject, agent.steer, agent.followup]) expect(() => send(bad)).toThrow(NotJson)
+    for (const kind of ['inject', 'steer', 'followup'] as const) expect(() => agent[kind](bad)).toThrow(NotJson)
     agent.inject(message('waits'))
     expect(() => agent.inbox.replace('waits', bad)).toThrow(NotJson)
     expect(splices(await started.log())).toEqual(['next-step@0 +[waits]'])

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/log/events.ts'
 import type { UserMessage } from '../../src/log/messages.ts'
+import { memoryStore } from '../../src/log/stores/memory.ts'
 import { scripted, toolCall } from '../../src/services/adapters/scripted.ts'
 import type { PreStep } from '../../src/services/hooks/contract.ts'
 import { tool } from '../../src/services/tools/tool.ts'
@@ -326,16 +327,40 @@ describe('what is true right now', () => {
     expect(snapshots(await started.log())).toEqual([])
   })
 
-  test('[prestep-025] that is no longer true is taken back, also when its snapshot was summed up', async () => {
+  test('[prestep-025] is taken back once when it no longer is, also if a summary took its place', async () => {
     let now = 'Mode: read-only.'
+    const store = memoryStore()
     const model = scripted(() => 'ok')
-    await using started = await startAgent({ model, ...mode(() => now) })
-    await started.agent.run('first')
+    {
+      await using started = await startAgent({ store, model, ...mode(() => now) })
+      await started.agent.run('first')
+      const said = ofType(await started.log(), 'user/message')
+      const [start, end] = [said[0]?.seq ?? 0, said[1]?.seq ?? 0]
+      started.agent.session.replace({ start, end, message: 'summed up' })
+    }
     now = ''
+    await using reopened = await startAgent({ store, model, ...mode(() => now) })
+    await reopened.agent.run('second')
+    expect(textsOf(model.requests[1]?.messages)).toEqual([
+      'summed up',
+      'ok',
+      'second',
+      expect.stringContaining('no longer applies'),
+    ])
+    const [marker] = snapshots(await reopened.log()).slice(1)
+    expect(marker?.source).toEqual({ kind: 'plugin', plugin: 'pawl/runtime-context' })
+    await reopened.agent.run('third')
+    expect(snapshots(await reopened.log())).toHaveLength(2)
+  })
+
+  test('is said in full again after a summary took its place, changed or not', async () => {
+    await using started = await startAgent(mode(() => 'Mode: read-only.'))
+    await started.agent.run('first')
+    const seq = ofType(await started.log(), 'user/message')[1]?.seq ?? 0
+    started.agent.session.replace({ start: seq, end: seq, message: 'summed up' })
     await started.agent.run('second')
-    expect(textsOf(model.requests[1]?.messages).at(-1)).toContain('no longer applies')
-    await started.agent.run('third')
-    expect(snapshots(await started.log())).toHaveLength(2)
+    const [, again] = snapshots(await started.log())
+    expect(textsOf(again ? [again] : [])[0]).toContain('Mode: read-only.')
   })
 
   test('[prestep-026] is not touched by what replaces other messages', async () => {
@@ -351,9 +376,12 @@ describe('what is true right now', () => {
     await using started = await startAgent(mode(() => 'Mode: read-only.'))
     const source = { kind: 'plugin', plugin: 'pawl/runtime-context', form: 'snapshot' } as const
     const block = { type: 'text', text: 'Mode: read-only.' } as const
+    await started.agent.run('first')
     await started.agent.run({ id: 'forged', role: 'user', content: [block, block], source })
+    await started.agent.run('third')
     const said = snapshots(await started.log())
-    expect(said.map(({ id }) => id === 'forged')).toEqual([true, false])
+    expect(said.map(({ id }) => id === 'forged')).toEqual([false, true, false])
+    expect(said[2]?.content).toEqual(said[0]?.content)
   })
 
   test('[prestep-028] is proposed again when a hook left it out', async () => {

@@ -1,5 +1,5 @@
 /** How the calls of one answer share a step: which run together, which alone, and what the log says of each. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/log/events.ts'
 import { scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { InvalidOption } from '../../src/services/errors.ts'
@@ -18,6 +18,7 @@ function blocking(
     name: 'look',
     description: 'Looks until it is told what it saw',
     parameters: { type: 'object' },
+    repeatable: true,
     mode,
     async execute(_, context) {
       begun.push(context.callId)
@@ -31,7 +32,7 @@ function blocking(
     begun,
     /** Resolves when exactly that many bodies have begun, and no more of them do. */
     async hasBegun(count: number) {
-      await vi.waitFor(() => expect(begun).toHaveLength(count), { interval: 1 })
+      while (begun.length < count) await settle(1)
       await settle()
       expect(begun).toHaveLength(count)
     },
@@ -453,3 +454,25 @@ describe('a cancel', () => {
     expect(entered(await started.log())).toEqual(['go', 'for later', 'again'])
   })
 })
+
+test.each(['cancelled', 'concluded'] as const)(
+  'no warning about repeated calls waits when a turn was %s',
+  async (how) => {
+    let cancel = (): void => {}
+    const again = tool({
+      name: 'again',
+      description: 'Called again and again',
+      parameters: { type: 'object' },
+      execute(_, { concludeTurn }) {
+        if (how === 'cancelled') cancel()
+        else concludeTurn()
+      },
+    })
+    const model = scripted([ids(3).map((id) => toolCall('again', {}, { id })), 'never'])
+    await using started = await startAgent({ model, tools: [again] })
+    cancel = () => void started.agent.cancel()
+    await started.agent.run('go')
+    expect(started.agent.inbox.nextStep).toEqual([])
+    expect(model.requests).toHaveLength(1)
+  },
+)

@@ -299,4 +299,18 @@ describe('a cancel while the model speaks', () => {
     expect(answer?.data.usage).toEqual(spent)
     expect(answer?.data.message.source).toEqual({ kind: 'model', provider: 'scripted', model: 'scripted' })
   })
+
+  test('given when the model has just finished comes in time: the answer is interrupted, its calls are dropped', async () => {
+    const end: StreamChunk = { type: 'finish', reason: { kind: 'tool-calls' }, replayState: { response: { id: 'r' } } }
+    const model = scripted([[text('I will '), toolCall('echo', {}), chunks([end])]])
+    await using started = await startAgent({ model, tools: [echo] })
+    const log = await cut(started, 7)
+    expect(chunksOf(log).at(-1)).toEqual(end)
+    expect(answersOf(log)).toMatchObject([{ data: { interrupted: true, finish: { kind: 'aborted' }, calls: [] } }])
+    expect(answersOf(log)[0]?.data.message).toMatchObject({
+      content: [{ type: 'text', text: 'I will ' }],
+      source: { kind: 'model', provider: 'scripted', model: 'scripted' },
+    })
+    expect(answersOf(log)[0]?.data.message.source).not.toHaveProperty('replayState')
+  })
 })

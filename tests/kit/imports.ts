@@ -55,6 +55,15 @@ function literalsOf(node: unknown): string[] {
   return typeof literal === 'string' ? [literal, ...below] : below
 }
 
+/** Whether nothing of a source is left to run once its types are taken away. */
+export function isTypesOnly(file: string, source: string): boolean {
+  return parseSync(file, source).program.body.every((statement) => {
+    if (statement.type === 'ImportDeclaration') return statement.importKind === 'type'
+    if (statement.type === 'ExportNamedDeclaration') return statement.exportKind === 'type'
+    return statement.type === 'TSTypeAliasDeclaration' || statement.type === 'TSInterfaceDeclaration'
+  })
+}
+
 /** What breaks the rules, a sentence each. */
 export function violations(graph: ImportGraph): string[] {
   const edges = [...graph].flatMap(([from, to]) =>

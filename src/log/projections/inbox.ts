@@ -4,8 +4,11 @@ import type { Projection } from './projection.ts'
 
 export type InboxState = { readonly [Q in Queue]: readonly InboxItem[] }
 
+const NOTHING: readonly InboxItem[] = Object.freeze([])
+const EMPTY: InboxState = Object.freeze({ 'next-turn': NOTHING, 'next-step': NOTHING })
+
 export const inbox: Projection<InboxState> = {
-  initial: Object.freeze({ 'next-turn': Object.freeze([]), 'next-step': Object.freeze([]) }),
+  initial: EMPTY,
   evolve(state, event) {
     switch (event.type) {
       case 'agent/inbox/spliced':
@@ -20,11 +23,18 @@ export const inbox: Projection<InboxState> = {
 
 function splice(state: InboxState, data: EventMap['agent/inbox/spliced']): InboxState {
   const items = state[data.queue].toSpliced(data.start, data.deleteCount, ...data.inserted)
-  return Object.freeze({ ...state, [data.queue]: Object.freeze(items) })
+  return stateOf({ ...state, [data.queue]: items })
 }
 
 /** A fork inherits the open turn's results, never what waited for its parent. */
 function withoutMessages(state: InboxState): InboxState {
-  const keep = (queue: Queue) => Object.freeze(state[queue].filter((item) => item.kind !== 'message'))
-  return Object.freeze({ 'next-turn': keep('next-turn'), 'next-step': keep('next-step') })
+  const keep = (queue: Queue) => state[queue].filter((item) => item.kind !== 'message')
+  return stateOf({ 'next-turn': keep('next-turn'), 'next-step': keep('next-step') })
+}
+
+/** Frozen; every empty inbox is the same one, since most of a thousand agents have one. */
+function stateOf(state: InboxState): InboxState {
+  if (state['next-turn'].length === 0 && state['next-step'].length === 0) return EMPTY
+  for (const items of Object.values(state)) Object.freeze(items)
+  return Object.freeze(state)
 }

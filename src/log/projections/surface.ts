@@ -24,44 +24,83 @@ export interface Surface {
 }
 
 /** An empty surface. Feed it a log from its first event on. */
-export function createSurface(): Surface {
-  const nodes: Node[] = []
-  let history = createHistory()
-  let snapshot: readonly Message[] | undefined
-  let lineage = {}
+export const createSurface = (): Surface => new GrowingSurface()
 
-  const check = (event: Candidate) => {
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class GrowingSurface implements Surface {
+  readonly #nodes: Node[] = []
+  #messages: Message[] = []
+  /** Results of the latest answer. */
+  #batch: Batch = NO_BATCH
+  #snapshot: readonly Message[] | undefined
+  /** Shared by the snapshots that only grew from one another; made with the first of them. */
+  #lineage: object | undefined
+
+  check(event: Candidate): void {
     const op = replacement(event)
-    if (op) checkReplace(nodes, event as NewEvent<SurfaceType>, op)
-  }
-  const replace = (node: Node, op: Range) => {
-    checkReplace(nodes, node, op)
-    const [first, last] = rangeOf(nodes, node, op)
-    nodes.splice(first, last - first + 1, node)
-    history = createHistory()
-    lineage = {}
-    for (const each of nodes) history.add(each)
+    if (op) checkReplace(this.#nodes, event as NewEvent<SurfaceType>, op)
   }
 
-  return {
-    check,
-    place(event) {
-      if (!isNode(event)) return
-      const op = replacement(event)
-      if (op) replace(event, op)
-      else {
-        nodes.push(event)
-        if (!history.add(event)) lineage = {}
-      }
-      snapshot = undefined
-    },
-    nodes: () => nodes.map((node) => node.seq),
-    messages() {
-      if (snapshot) return snapshot
-      snapshot = Object.freeze(history.messages.slice())
-      lineages.set(snapshot, lineage)
-      return snapshot
-    },
+  place(event: SessionEvent): void {
+    if (!isNode(event)) return
+    const op = replacement(event)
+    if (op) this.#replace(event, op)
+    else {
+      this.#nodes.push(event)
+      if (!this.#add(event)) this.#lineage = undefined
+    }
+    this.#snapshot = undefined
+  }
+
+  nodes(): readonly number[] {
+    return this.#nodes.map((node) => node.seq)
+  }
+
+  messages(): readonly Message[] {
+    if (this.#snapshot) return this.#snapshot
+    this.#snapshot = Object.freeze(this.#messages.slice())
+    this.#lineage ??= {}
+    lineages.set(this.#snapshot, this.#lineage)
+    return this.#snapshot
+  }
+
+  #replace(node: Node, op: Range): void {
+    checkReplace(this.#nodes, node, op)
+    const [first, last] = rangeOf(this.#nodes, node, op)
+    this.#nodes.splice(first, last - first + 1, node)
+    this.#messages = []
+    this.#batch = NO_BATCH
+    this.#lineage = undefined
+    for (const each of this.#nodes) this.#add(each)
+  }
+
+  /** Whether what was there stayed in its place. */
+  #add(node: Node): boolean {
+    if (node.type === 'tool/result') return this.#addResult(node.data.message)
+    if (node.type === 'user/message') this.#messages.push(node.data)
+    else this.#addAnswer(node.data.message)
+    return true
+  }
+
+  #addAnswer(message: AssistantMessage): void {
+    if (message.content.length > 0) this.#messages.push(message)
+    const order = callIds(message)
+    this.#batch = order.length === 0 ? NO_BATCH : { start: this.#messages.length, order, placed: [] }
+  }
+
+  #addResult(message: ToolResultMessage): boolean {
+    const { start, order, placed } = this.#batch
+    const rank = order.indexOf(message.source.callId)
+    const before = placed.filter((other) => other < rank).length
+    const at = start + before
+    const stray = rank < 0 || placed.includes(rank)
+    if (!stray) placed.splice(before, 0, rank)
+    if (stray || at === this.#messages.length) {
+      this.#messages.push(message)
+      return true
+    }
+    this.#messages.splice(at, 0, message)
+    return false
   }
 }
 
@@ -131,38 +170,8 @@ interface Batch {
   readonly placed: number[]
 }
 
-function createHistory() {
-  const messages: Message[] = []
-  let batch: Batch = { start: 0, order: [], placed: [] }
-
-  const append = (message: Message) => {
-    messages.push(message)
-    return true
-  }
-  const addAnswer = (message: AssistantMessage) => {
-    if (message.content.length > 0) append(message)
-    batch = { start: messages.length, order: callIds(message), placed: [] }
-    return true
-  }
-  const addResult = (message: ToolResultMessage) => {
-    const rank = batch.order.indexOf(message.source.callId)
-    if (rank < 0 || batch.placed.includes(rank)) return append(message)
-    const before = batch.placed.filter((other) => other < rank).length
-    batch.placed.splice(before, 0, rank)
-    const at = batch.start + before
-    if (at === messages.length) return append(message)
-    messages.splice(at, 0, message)
-    return false
-  }
-  return {
-    messages,
-    /** Whether what was there stayed in its place. */
-    add(node: Node): boolean {
-      if (node.type === 'user/message') return append(node.data)
-      return node.type === 'assistant/message' ? addAnswer(node.data.message) : addResult(node.data.message)
-    },
-  }
-}
+/** An answer without calls; never written to, since no result has a rank in it. */
+const NO_BATCH: Batch = { start: 0, order: [], placed: [] }
 
 /** The ids of the calls a model asked for, in its order. */
 export const callIds = (message: AssistantMessage): readonly string[] =>

@@ -9,26 +9,39 @@ export interface Calls {
   scheduledAt(callId: string): number | undefined
 }
 
-export function createCalls(): Calls {
-  const used = new Set<string>()
-  const scheduled = new Map<string, number>()
-  return {
-    has: (callId) => used.has(callId),
-    scheduledAt: (callId) => scheduled.get(callId),
-    place(event) {
-      switch (event.type) {
-        case 'assistant/message':
-          for (const call of event.data.calls) used.add(call.callId)
-          return
-        case 'tool/call':
-          scheduled.set(event.data.callId, event.seq)
-          return
-        case 'step/start':
-        case 'step/end':
-          return scheduled.clear()
-        default:
-          return
-      }
-    },
+export const createCalls = (): Calls => new SessionCalls()
+
+/** A class, because an agent has one of each and a thousand agents share their methods. Its tables come with the first call. */
+class SessionCalls implements Calls {
+  #used: Set<string> | undefined
+  #scheduled: Map<string, number> | undefined
+
+  has(callId: string): boolean {
+    return this.#used?.has(callId) ?? false
+  }
+
+  scheduledAt(callId: string): number | undefined {
+    return this.#scheduled?.get(callId)
+  }
+
+  place(event: SessionEvent): void {
+    switch (event.type) {
+      case 'assistant/message':
+        for (const call of event.data.calls) {
+          this.#used ??= new Set()
+          this.#used.add(call.callId)
+        }
+        return
+      case 'tool/call':
+        this.#scheduled ??= new Map()
+        this.#scheduled.set(event.data.callId, event.seq)
+        return
+      case 'step/start':
+      case 'step/end':
+        this.#scheduled = undefined
+        return
+      default:
+        return
+    }
   }
 }

@@ -24,33 +24,31 @@ export interface Folded {
   place(event: SessionEvent): void
 }
 
-export function createFolded(): Folded {
-  const surface = createSurface()
-  const calls = createCalls()
-  const standings = createStandings()
-  const state = {
-    nextSeq: 0,
-    lastTime: 0,
-    surface,
-    calls,
-    standings,
-    requestHeader: requestHeader.initial,
-    requestContext: requestContext.initial,
-    usage: usage.initial,
-    summary: summary.initial,
-    place(event: SessionEvent): void {
-      surface.place(event)
-      state.nextSeq = event.seq + 1
-      state.lastTime = event.time
-      // Most events are chunks, and none of these folds looks at one.
-      if (event.type === 'assistant/chunk') return
-      calls.place(event)
-      standings.place(event)
-      state.requestHeader = requestHeader.evolve(state.requestHeader, event)
-      state.requestContext = requestContext.evolve(state.requestContext, event)
-      state.usage = usage.evolve(state.usage, event)
-      state.summary = summary.evolve(state.summary, event)
-    },
+export const createFolded = (): Folded => new SessionFolds()
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class SessionFolds implements Folded {
+  nextSeq = 0
+  lastTime = 0
+  readonly surface = createSurface()
+  readonly calls = createCalls()
+  readonly standings = createStandings()
+  requestHeader = requestHeader.initial
+  requestContext = requestContext.initial
+  usage = usage.initial
+  summary = summary.initial
+
+  place(event: SessionEvent): void {
+    this.surface.place(event)
+    this.nextSeq = event.seq + 1
+    this.lastTime = event.time
+    // Most events are chunks, and none of these folds looks at one.
+    if (event.type === 'assistant/chunk') return
+    this.calls.place(event)
+    this.standings.place(event)
+    this.requestHeader = requestHeader.evolve(this.requestHeader, event)
+    this.requestContext = requestContext.evolve(this.requestContext, event)
+    this.usage = usage.evolve(this.usage, event)
+    this.summary = summary.evolve(this.summary, event)
   }
-  return state
 }

@@ -38,15 +38,45 @@ interface Tap {
   wake: () => void
 }
 
-export function createFeed({ store, sessionId, head }: FeedOptions): Feed {
-  const taps = new Set<Tap>()
-  let ended: { readonly failure: PawlError | undefined } | undefined
+export const createFeed = (options: FeedOptions): Feed => new DurableFeed(options)
 
-  const wakeAll = (): void => {
-    for (const tap of taps) tap.wake()
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class DurableFeed implements Feed {
+  readonly #options: FeedOptions
+  /** Made with the first live reader. */
+  #taps: Set<Tap> | undefined
+  #ended: { readonly failure: PawlError | undefined } | undefined
+
+  constructor(options: FeedOptions) {
+    this.#options = options
   }
 
-  async function* stored(from: number, to: () => number, signal: AbortSignal | undefined) {
+  publish(events: readonly SessionEvent[], bytes: number): void {
+    if (this.#taps === undefined) return
+    for (const tap of this.#taps) {
+      if (tap.behind) continue
+      tap.bytes += bytes
+      tap.groups.push(events)
+      if (tap.bytes > TAP_BYTES && tap.groups.length > 1) {
+        tap.behind = true
+        tap.groups = []
+      }
+      tap.wake()
+    }
+  }
+
+  end(failure?: PawlError): void {
+    this.#ended ??= { failure }
+    for (const tap of this.#taps ?? []) tap.wake()
+  }
+
+  read({ from, live, signal }: Parameters<Feed['read']>[0]): AsyncGenerator<SessionEvent, void, void> {
+    const to = this.#options.head()
+    return live ? this.#live(from, signal) : this.#stored(from, () => to, signal)
+  }
+
+  async *#stored(from: number, to: () => number, signal: AbortSignal | undefined) {
+    const { store, sessionId } = this.#options
     for await (const event of store.read(sessionId, { from })) {
       if (signal?.aborted || event.seq >= to()) return
       yield event
@@ -54,10 +84,11 @@ export function createFeed({ store, sessionId, head }: FeedOptions): Feed {
   }
 
   /** New events from `next` on, until the reader lags, the signal aborts or the feed ends. */
-  async function* tapped(next: number, signal: AbortSignal | undefined) {
+  async *#tapped(next: number, signal: AbortSignal | undefined) {
     const tap: Tap = { groups: [], bytes: 0, behind: false, wake: () => {} }
     const wake = (): void => tap.wake()
-    taps.add(tap)
+    this.#taps ??= new Set()
+    this.#taps.add(tap)
     signal?.addEventListener('abort', wake)
     try {
       while (!tap.behind && !signal?.aborted) {
@@ -69,57 +100,35 @@ export function createFeed({ store, sessionId, head }: FeedOptions): Feed {
           if (event.seq >= next) yield event
         }
         if (tap.groups.length > 0 || tap.behind || signal?.aborted) continue
-        if (ended !== undefined) return
+        if (this.#ended !== undefined) return
         await new Promise<void>((resolve) => {
           tap.wake = resolve
         })
       }
     } finally {
-      taps.delete(tap)
+      this.#taps.delete(tap)
       signal?.removeEventListener('abort', wake)
     }
   }
 
-  async function* live(from: number, signal: AbortSignal | undefined) {
+  async *#live(from: number, signal: AbortSignal | undefined) {
+    const { head } = this.#options
     let next = from
     while (!signal?.aborted) {
       // Between the last look at the head and the tap nothing can run, so nothing is missed.
       const catchingUp = next < head()
       const before = next
-      for await (const event of catchingUp ? stored(next, head, signal) : tapped(next, signal)) {
+      for await (const event of catchingUp ? this.#stored(next, head, signal) : this.#tapped(next, signal)) {
         next = event.seq + 1
         yield event
       }
       if (catchingUp && next === before && !signal?.aborted) {
         throw new InvalidLog(next, 'CONTIGUOUS', 'the store does not return an event it acknowledged')
       }
-      if (ended !== undefined && next >= head() && !signal?.aborted) {
-        if (ended.failure !== undefined) throw ended.failure
+      if (this.#ended !== undefined && next >= head() && !signal?.aborted) {
+        if (this.#ended.failure !== undefined) throw this.#ended.failure
         return
       }
     }
-  }
-
-  return {
-    publish(events, bytes) {
-      for (const tap of taps) {
-        if (tap.behind) continue
-        tap.bytes += bytes
-        tap.groups.push(events)
-        if (tap.bytes > TAP_BYTES && tap.groups.length > 1) {
-          tap.behind = true
-          tap.groups = []
-        }
-        tap.wake()
-      }
-    },
-    end(failure) {
-      ended ??= { failure }
-      wakeAll()
-    },
-    read({ from, live: isLive, signal }) {
-      const to = head()
-      return isLive ? live(from, signal) : stored(from, () => to, signal)
-    },
   }
 }

@@ -39,87 +39,107 @@ export interface Recorder {
   inHand(): readonly SessionEvent[]
 }
 
-export function createRecorder(options: RecorderOptions): Recorder {
-  const { folded } = options
-  let hand = openBatch(1)
-  let sealing: Batch | undefined
+export const createRecorder = (options: RecorderOptions): Recorder => new BatchRecorder(options)
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class BatchRecorder implements Recorder {
+  readonly #options: RecorderOptions
+  /** The number of the last batch that was opened. */
+  #number = 0
+  /** The batch in hand; none while nothing is in it. */
+  #hand: Batch | undefined
+  #sealing: Batch | undefined
+
+  constructor(options: RecorderOptions) {
+    this.#options = options
+  }
+
+  get lastBatch(): number {
+    return this.#number
+  }
+
+  record(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
+    const valid = this.#validated(events)
+    for (const event of valid) {
+      this.#options.folded.place(event)
+      const hand = this.#open()
+      hand.events.push(event)
+      hand.bytes += ENVELOPE_BYTES + roughBytes(event.data)
+      if (event.type !== 'assistant/chunk') hand.patient = false
+    }
+    return valid
+  }
+
+  take(id: string, outcome: CommandOutcome): void {
+    const hand = this.#open()
+    hand.takes = [...hand.takes, { id, outcome }]
+    hand.patient = false
+  }
+
+  seal(): void {
+    // What an observer records is sealed below, as the next batch.
+    if (this.#sealing !== undefined || this.#options.held?.()) return
+    while (this.#hand !== undefined) this.#sealHand(this.#hand)
+  }
+
+  inHand(): readonly SessionEvent[] {
+    return [...(this.#sealing?.events ?? []), ...(this.#hand?.events ?? [])]
+  }
+
+  #open(): Batch {
+    this.#hand ??= { number: ++this.#number, events: [], takes: NO_TAKES, bytes: 0, patient: true }
+    return this.#hand
+  }
+
+  #sealHand(batch: Batch): void {
+    this.#hand = undefined
+    this.#sealing = batch
+    if (batch.takes.length > 0) batch.takes = batch.takes.map((take) => located(take, batch.events[0]))
+    report(this.#options.onSealed, batch.events)
+    const { summary } = this.#options
+    if (summary !== undefined) report(() => summarize(batch, summary), batch)
+    this.#sealing = undefined
+    this.#options.enqueue(batch)
+  }
 
   /** Changes nothing: what it throws leaves the session as it was. */
-  const validated = (events: readonly (Recordable | Note)[]): readonly SessionEvent[] => {
-    const time = Math.max(folded.lastTime, Math.floor(options.now()))
+  #validated(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
+    const { folded, now, limits } = this.#options
+    const time = Math.max(folded.lastTime, Math.floor(now()))
     const placed: SessionEvent[] = []
     for (const event of events) {
-      const valid = validateNew(stamped(event, options.limits))
+      const valid = validateNew(stamped(event, limits))
       const place = { seq: folded.nextSeq + placed.length, time }
-      placed.push(valid.type === 'tool/result' ? placedResult(valid, place, placed) : placedAt(valid, place))
+      placed.push(valid.type === 'tool/result' ? this.#placedResult(valid, place, placed) : placedAt(valid, place))
     }
-    for (const event of placed) checkSurface(event, placed.length)
+    for (const event of placed) this.#checkSurface(event, placed.length)
     return placed
   }
 
   /** A result that names no sources comes from its call, if that was scheduled in the open step or just before. */
-  const placedResult = (valid: ValidEvent, place: Place, before: readonly SessionEvent[]): SessionEvent => {
+  #placedResult(valid: ValidEvent, place: Place, before: readonly SessionEvent[]): SessionEvent {
     const event = placedAt(valid, place)
     if (event.type !== 'tool/result' || event.sourceEventSeqs !== undefined) return event
     const { callId } = event.data.message.source
     const call = before.findLast((each) => each.type === 'tool/call' && each.data.callId === callId)
-    const source = call?.seq ?? folded.calls.scheduledAt(callId)
+    const source = call?.seq ?? this.#options.folded.calls.scheduledAt(callId)
     if (source === undefined) return event
     return placedAt({ ...valid, marks: { ...valid.marks, sourceEventSeqs: Object.freeze([source]) } }, place)
   }
 
   /** A replacement is checked against the surface as it is, so nothing may change that before it is placed. */
-  const checkSurface = (event: SessionEvent, recorded: number): void => {
+  #checkSurface(event: SessionEvent, recorded: number): void {
     if (typeof event.surfaceOp !== 'object') return
     if (recorded > 1) throw new InvalidEvent(`${event.type}: what replaces part of the surface is recorded alone`)
-    folded.surface.check(event)
-  }
-
-  const summarize = (batch: Batch): void => {
-    if (options.summary) batch.summary = options.summary()
-  }
-
-  const sealHand = (): void => {
-    const batch = hand
-    hand = openBatch(batch.number + 1)
-    sealing = batch
-    if (batch.takes.length > 0) batch.takes = batch.takes.map((take) => located(take, batch.events[0]))
-    report(options.onSealed, batch.events)
-    report(summarize, batch)
-    sealing = undefined
-    options.enqueue(batch)
-  }
-
-  return {
-    get lastBatch() {
-      return isEmpty(hand) ? hand.number - 1 : hand.number
-    },
-    record(events) {
-      const valid = validated(events)
-      for (const event of valid) {
-        folded.place(event)
-        hand.events.push(event)
-        hand.bytes += ENVELOPE_BYTES + roughBytes(event.data)
-        if (event.type !== 'assistant/chunk') hand.patient = false
-      }
-      return valid
-    },
-    take(id, outcome) {
-      hand.takes = [...hand.takes, { id, outcome }]
-      hand.patient = false
-    },
-    seal() {
-      // What an observer records is sealed below, as the next batch.
-      if (sealing !== undefined || options.held?.()) return
-      while (!isEmpty(hand)) sealHand()
-    },
-    inHand: () => [...(sealing?.events ?? []), ...hand.events],
+    this.#options.folded.surface.check(event)
   }
 }
 
+const summarize = (batch: Batch, summary: () => SummaryUpdate): void => {
+  batch.summary = summary()
+}
+
 const NO_TAKES: readonly Take[] = Object.freeze([])
-const openBatch = (number: number): Batch => ({ number, events: [], takes: NO_TAKES, bytes: 0, patient: true })
-const isEmpty = (batch: Batch): boolean => batch.events.length === 0 && batch.takes.length === 0
 
 /** Rough bytes of an envelope around its data. */
 const ENVELOPE_BYTES = 64

@@ -28,83 +28,104 @@ export interface Standings {
   get(id: string): MessageRecord | undefined
 }
 
-export function createStandings(): Standings {
-  const records = new Map<string, MessageRecord>()
-  // Claimed for the open turn and not in a step yet, or left out by the open step.
-  const claimed = new Set<string>()
-  let queues = inbox.initial
-  let turn = 0
-  let step = 0
+export const createStandings = (): Standings => new SessionStandings()
 
-  const settle = (id: string, standing: MessageStanding): void => {
-    const record = records.get(id)
-    if (record !== undefined) records.set(id, { ...record, standing })
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class SessionStandings implements Standings {
+  /** Made with the first message. */
+  #records: Map<string, MessageRecord> | undefined
+  /** Claimed for the open turn and not in a step yet, or left out by the open step. */
+  #claimed: Set<string> | undefined
+  #queues = inbox.initial
+  #turn = 0
+  #step = 0
+
+  get(id: string): MessageRecord | undefined {
+    return this.#records?.get(id)
   }
-  const remove = (items: readonly InboxItem[], standing: MessageStanding): void => {
-    for (const item of items) {
-      if (item.kind !== 'message') continue
-      if (standing.kind === 'claimed') claimed.add(item.message.id)
-      settle(item.message.id, standing)
+
+  place(event: SessionEvent): void {
+    this.#note(event)
+    this.#queues = inbox.evolve(this.#queues, event)
+  }
+
+  #note(event: SessionEvent): void {
+    switch (event.type) {
+      case 'agent/inbox/spliced':
+        this.#splice(event)
+        break
+      case 'turn/start':
+        this.#turn = event.data.turn
+        this.#step = 0
+        break
+      case 'step/start':
+        this.#step = event.data.step
+        // What the step takes in follows in the same batch; what it leaves out stays dropped.
+        this.#dropClaimed()
+        break
+      case 'user/message':
+        this.#enter(event.data.id, event.seq)
+        break
+      case 'step/end':
+        this.#claimed = undefined
+        break
+      case 'turn/end':
+        this.#dropClaimed(event.data.reason.kind === 'blocked' ? event.data.reason.reason : undefined)
+        this.#claimed = undefined
+        break
+      case 'session/end-seed':
+        for (const items of Object.values(this.#queues)) this.#remove(items, { kind: 'canceled', seq: event.seq })
+        break
     }
   }
-  const insert = (items: readonly InboxItem[], queue: Queue, seq: number): void => {
+
+  #splice({ seq, data }: KnownEvent<'agent/inbox/spliced'>): void {
+    const removed = this.#queues[data.queue].slice(data.start, data.start + data.deleteCount)
+    const claim = data.outcome === 'claimed'
+    this.#remove(removed, claim ? { kind: 'claimed', turn: this.#turn, seq } : { kind: 'canceled', seq })
+    // After the removal: a replaced message, or one put back by an interrupt, is pending again.
+    this.#insert(data.inserted, data.queue, seq)
+  }
+
+  #remove(items: readonly InboxItem[], standing: MessageStanding): void {
+    for (const item of items) {
+      if (item.kind !== 'message') continue
+      if (standing.kind === 'claimed') {
+        this.#claimed ??= new Set()
+        this.#claimed.add(item.message.id)
+      }
+      this.#settle(item.message.id, standing)
+    }
+  }
+
+  #insert(items: readonly InboxItem[], queue: Queue, seq: number): void {
     for (const item of items) {
       if (item.kind !== 'message') continue
       const { message } = item
-      claimed.delete(message.id)
-      const first = records.get(message.id)?.seq ?? seq
-      records.set(message.id, { message, seq: first, standing: { kind: 'pending', queue, seq } })
-    }
-  }
-  const splice = ({ seq, data }: KnownEvent<'agent/inbox/spliced'>): void => {
-    const removed = queues[data.queue].slice(data.start, data.start + data.deleteCount)
-    remove(removed, data.outcome === 'claimed' ? { kind: 'claimed', turn, seq } : { kind: 'canceled', seq })
-    // After the removal: a replaced message, or one put back by an interrupt, is pending again.
-    insert(data.inserted, data.queue, seq)
-  }
-  const enter = (id: string, seq: number): void => {
-    const standing = { kind: 'entered', turn, step, seq } as const
-    if (claimed.delete(id)) settle(id, standing)
-    else if (!records.has(id)) records.set(id, { seq, standing })
-  }
-  const dropClaimed = (reason?: string): void => {
-    for (const id of claimed) settle(id, { kind: 'dropped', turn, ...(reason === undefined ? {} : { reason }) })
-  }
-  const note = (event: SessionEvent): void => {
-    switch (event.type) {
-      case 'agent/inbox/spliced':
-        splice(event)
-        break
-      case 'turn/start':
-        turn = event.data.turn
-        step = 0
-        break
-      case 'step/start':
-        step = event.data.step
-        // What the step takes in follows in the same batch; what it leaves out stays dropped.
-        dropClaimed()
-        break
-      case 'user/message':
-        enter(event.data.id, event.seq)
-        break
-      case 'step/end':
-        claimed.clear()
-        break
-      case 'turn/end':
-        dropClaimed(event.data.reason.kind === 'blocked' ? event.data.reason.reason : undefined)
-        claimed.clear()
-        break
-      case 'session/end-seed':
-        for (const items of Object.values(queues)) remove(items, { kind: 'canceled', seq: event.seq })
-        break
+      this.#claimed?.delete(message.id)
+      const first = this.get(message.id)?.seq ?? seq
+      this.#record(message.id, { message, seq: first, standing: { kind: 'pending', queue, seq } })
     }
   }
 
-  return {
-    get: (id) => records.get(id),
-    place(event) {
-      note(event)
-      queues = inbox.evolve(queues, event)
-    },
+  #enter(id: string, seq: number): void {
+    const standing = { kind: 'entered', turn: this.#turn, step: this.#step, seq } as const
+    if (this.#claimed?.delete(id)) this.#settle(id, standing)
+    else if (this.get(id) === undefined) this.#record(id, { seq, standing })
+  }
+
+  #dropClaimed(reason?: string): void {
+    const why = reason === undefined ? {} : { reason }
+    for (const id of this.#claimed ?? []) this.#settle(id, { kind: 'dropped', turn: this.#turn, ...why })
+  }
+
+  #settle(id: string, standing: MessageStanding): void {
+    const record = this.get(id)
+    if (record !== undefined) this.#record(id, { ...record, standing })
+  }
+
+  #record(id: string, record: MessageRecord): void {
+    this.#records ??= new Map()
+    this.#records.set(id, record)
   }
 }

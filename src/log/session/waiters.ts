@@ -25,29 +25,45 @@ export function quiet<T>(promise: Promise<T>): Promise<T> {
   return promise
 }
 
-export function createWaiters(start: number): Waiters {
-  let count = start
-  let failure: PawlError | undefined
-  let waiting: Waiter[] = []
-  return {
-    until(goal) {
-      if (count >= goal) return Promise.resolve()
-      if (failure !== undefined) return quiet(Promise.reject(failure))
-      return quiet(new Promise((resolve, reject) => waiting.push({ goal, resolve, reject })))
-    },
-    reach(value) {
-      count = value
-      if (waiting.length === 0) return
-      const before = waiting
-      waiting = before.filter((waiter) => waiter.goal > value)
-      for (const waiter of before) if (waiter.goal <= value) waiter.resolve()
-    },
-    fail(error) {
-      failure = error
-      const before = waiting
-      waiting = []
-      for (const waiter of before) waiter.reject(error)
-    },
+export const createWaiters = (start: number): Waiters => new CountWaiters(start)
+
+const NOBODY: Waiter[] = []
+
+/** A class, because an agent has some of each and a thousand agents share their methods. */
+class CountWaiters implements Waiters {
+  #count: number
+  #failure: PawlError | undefined
+  /** Those for whom nobody waits share one empty list, which is never written to. */
+  #waiting = NOBODY
+
+  constructor(start: number) {
+    this.#count = start
+  }
+
+  until(goal: number): Promise<void> {
+    if (this.#count >= goal) return Promise.resolve()
+    if (this.#failure !== undefined) return quiet(Promise.reject(this.#failure))
+    const waits = new Promise<void>((resolve, reject) => {
+      if (this.#waiting === NOBODY) this.#waiting = []
+      this.#waiting.push({ goal, resolve, reject })
+    })
+    return quiet(waits)
+  }
+
+  reach(value: number): void {
+    this.#count = value
+    if (this.#waiting.length === 0) return
+    const before = this.#waiting
+    const after = before.filter((waiter) => waiter.goal > value)
+    this.#waiting = after.length === 0 ? NOBODY : after
+    for (const waiter of before) if (waiter.goal <= value) waiter.resolve()
+  }
+
+  fail(error: PawlError): void {
+    this.#failure = error
+    const before = this.#waiting
+    this.#waiting = NOBODY
+    for (const waiter of before) waiter.reject(error)
   }
 }
 

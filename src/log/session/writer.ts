@@ -7,7 +7,7 @@ import type { SessionEvent } from '../events.ts'
 import { canonicalJson, type Json } from '../json.ts'
 import type { AppendOptions, CommandOutcome, LogStore, Ownership, SummaryUpdate } from '../store.ts'
 import { asPawlError } from './failure.ts'
-import { createWaiters } from './waiters.ts'
+import { createWaiters, type Waiters } from './waiters.ts'
 
 /** A posted command that was taken, and what became of it. */
 export interface Take {
@@ -61,75 +61,131 @@ const WINDOW_BYTES = 65_536
 /** `ready` holds while more than this waits. */
 const READY_BYTES = 1_048_576
 
-export function createWriter(options: WriterOptions): Writer {
-  const { ownership, store, windowMs } = options
-  const numbers = createWaiters(0)
-  const heads = createWaiters(ownership.head)
-  const room = createWaiters(0)
-  let head = ownership.head
-  let queue: Batch[] = []
-  let inFlight: readonly Batch[] = []
-  let waitingBytes = 0
-  let flightBytes = 0
-  // Counts acknowledgements that left room; who finds none waits for the next.
-  let rooms = 0
-  let urgent = false
-  let hurried = 0
-  let flushedNumber = 0
-  let failed = false
-  let window: ReturnType<typeof setTimeout> | undefined
+export const createWriter = (options: WriterOptions): Writer => new LogWriter(options)
 
-  const openWindow = (): void => {
-    if (windowMs <= 0 || window !== undefined) return
-    window = setTimeout(() => {
-      window = undefined
-      pump()
-    }, windowMs)
-    window.unref() // Until something waits for it.
+/** Nothing queued or in flight; never written to. */
+const NO_BATCHES: Batch[] = []
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class LogWriter implements Writer {
+  readonly #options: WriterOptions
+  readonly #numbers = createWaiters(0)
+  readonly #heads: Waiters
+  readonly #room = createWaiters(0)
+  #head: number
+  #queue = NO_BATCHES
+  #inFlight = NO_BATCHES
+  #waitingBytes = 0
+  #flightBytes = 0
+  /** Counts acknowledgements that left room; who finds none waits for the next. */
+  #rooms = 0
+  #urgent = false
+  #hurried = 0
+  #flushedNumber = 0
+  #failed = false
+  #window: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: WriterOptions) {
+    this.#options = options
+    this.#head = options.ownership.head
+    this.#heads = createWaiters(this.#head)
   }
 
-  const pump = (): void => {
-    if (failed || inFlight.length > 0 || queue.length === 0) return
-    if (window !== undefined && !urgent && waitingBytes < WINDOW_BYTES) {
-      window.ref()
+  get head(): number {
+    return this.#head
+  }
+
+  get queuedBytes(): number {
+    return this.#waitingBytes + this.#flightBytes
+  }
+
+  enqueue(batch: Batch): void {
+    if (this.#queue === NO_BATCHES) this.#queue = [batch]
+    else this.#queue.push(batch)
+    this.#waitingBytes += batch.bytes
+    if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
+    this.#pump()
+  }
+
+  isFlushed(number: number): boolean {
+    return this.#flushedNumber >= number
+  }
+
+  flushed(number: number): Promise<void> {
+    this.#hurried = Math.max(this.#hurried, number)
+    if (this.#queue.length > 0 && (this.#queue[0]?.number ?? 0) <= this.#hurried) this.#urgent = true
+    this.#pump()
+    return this.#numbers.until(number)
+  }
+
+  durable(seq: number): Promise<void> {
+    return this.#heads.until(seq + 1)
+  }
+
+  ready(): Promise<void> {
+    return this.#room.until(this.#failed || this.queuedBytes > READY_BYTES ? this.#rooms + 1 : this.#rooms)
+  }
+
+  unacknowledged(): readonly SessionEvent[] {
+    return [...eventsOf(this.#inFlight), ...eventsOf(this.#queue)]
+  }
+
+  fail(error: PawlError): void {
+    if (this.#failed) return
+    this.#failed = true
+    clearTimeout(this.#window)
+    for (const waiters of [this.#numbers, this.#heads, this.#room]) waiters.fail(error)
+  }
+
+  #pump(): void {
+    if (this.#failed || this.#inFlight.length > 0 || this.#queue.length === 0) return
+    if (this.#window !== undefined && !this.#urgent && this.#waitingBytes < WINDOW_BYTES) {
+      this.#window.ref()
       return
     }
-    if (!urgent) openWindow()
-    window?.unref()
-    inFlight = queue
-    flightBytes = waitingBytes
-    queue = []
-    waitingBytes = 0
-    urgent = false
-    void write(inFlight)
+    if (!this.#urgent) this.#openWindow()
+    this.#window?.unref()
+    this.#inFlight = this.#queue
+    this.#flightBytes = this.#waitingBytes
+    this.#queue = NO_BATCHES
+    this.#waitingBytes = 0
+    this.#urgent = false
+    void this.#write(this.#inFlight)
+  }
+
+  #openWindow(): void {
+    const { windowMs } = this.#options
+    if (windowMs <= 0 || this.#window !== undefined) return
+    this.#window = setTimeout(() => {
+      this.#window = undefined
+      this.#pump()
+    }, windowMs)
+    this.#window.unref() // Until something waits for it.
   }
 
   /** Never rejects: whatever happens ends in an acknowledgement or in the failure. */
-  const write = async (group: readonly Batch[]): Promise<void> => {
+  async #write(group: readonly Batch[]): Promise<void> {
     const events = eventsOf(group)
-    const failure = await attempt(events, { expectedSeq: head, ...gather(group) })
-    if (failed) return
-    if (failure === undefined) acknowledge(group, events)
-    else options.onFailure(failure)
+    const failure = await this.#attempt(events, { expectedSeq: this.#head, ...gather(group) })
+    if (this.#failed) return
+    if (failure === undefined) this.#acknowledge(group, events)
+    else this.#options.onFailure(failure)
   }
 
-  const attempt = async (events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> => {
+  async #attempt(events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> {
     try {
-      await ownership.append(events, request)
+      await this.#options.ownership.append(events, request)
       return undefined
     } catch (thrown) {
       const error = asPawlError(thrown, 'append to the log')
-      return (await settled(error, events, request)) ? undefined : error
+      return (await this.#settled(error, events, request)) ? undefined : error
     }
   }
 
   /** Was it written after all? The acknowledgement may have been lost. */
-  const settled = async (
-    error: PawlError,
-    events: readonly SessionEvent[],
-    request: AppendOptions,
-  ): Promise<boolean> => {
-    if (failed || error instanceof Fenced) return false
+  async #settled(error: PawlError, events: readonly SessionEvent[], request: AppendOptions): Promise<boolean> {
+    if (this.#failed || error instanceof Fenced) return false
+    const { store, ownership } = this.#options
     try {
       if (events.length > 0) return await isWritten(store, ownership.header.id, events)
       if (error instanceof SeqConflict) return false
@@ -141,48 +197,17 @@ export function createWriter(options: WriterOptions): Writer {
     }
   }
 
-  const acknowledge = (group: readonly Batch[], events: readonly SessionEvent[]): void => {
-    const bytes = flightBytes
-    head += events.length
-    inFlight = []
-    flightBytes = 0
-    options.onAcknowledged(events, bytes)
-    heads.reach(head)
-    flushedNumber = group.at(-1)?.number ?? flushedNumber
-    numbers.reach(flushedNumber)
-    if (waitingBytes <= READY_BYTES) room.reach(++rooms)
-    pump()
-  }
-
-  return {
-    get head() {
-      return head
-    },
-    get queuedBytes() {
-      return waitingBytes + flightBytes
-    },
-    enqueue(batch) {
-      queue.push(batch)
-      waitingBytes += batch.bytes
-      if (!batch.patient || batch.number <= hurried) urgent = true
-      pump()
-    },
-    isFlushed: (number) => flushedNumber >= number,
-    flushed(number) {
-      hurried = Math.max(hurried, number)
-      if (queue.length > 0 && (queue[0]?.number ?? 0) <= hurried) urgent = true
-      pump()
-      return numbers.until(number)
-    },
-    durable: (seq) => heads.until(seq + 1),
-    ready: () => room.until(failed || waitingBytes + flightBytes > READY_BYTES ? rooms + 1 : rooms),
-    unacknowledged: () => [...eventsOf(inFlight), ...eventsOf(queue)],
-    fail(error) {
-      if (failed) return
-      failed = true
-      clearTimeout(window)
-      for (const waiters of [numbers, heads, room]) waiters.fail(error)
-    },
+  #acknowledge(group: readonly Batch[], events: readonly SessionEvent[]): void {
+    const bytes = this.#flightBytes
+    this.#head += events.length
+    this.#inFlight = NO_BATCHES
+    this.#flightBytes = 0
+    this.#options.onAcknowledged(events, bytes)
+    this.#heads.reach(this.#head)
+    this.#flushedNumber = group.at(-1)?.number ?? this.#flushedNumber
+    this.#numbers.reach(this.#flushedNumber)
+    if (this.#waitingBytes <= READY_BYTES) this.#room.reach(++this.#rooms)
+    this.#pump()
   }
 }
 

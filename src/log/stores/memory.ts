@@ -40,7 +40,8 @@ interface StoredSession {
   readonly log: SessionEvent[]
   /** Oldest first, the taken ones too: their outcomes stay. */
   readonly letters: Letter[]
-  readonly letterOf: Map<string, Letter>
+  /** The same by the command's id; made with the first. */
+  letterOf: Map<string, Letter> | undefined
   summary: OwnersSummary
   owner?: Owner
   /** Why nobody may wait here any more: the session was deleted, or the store closed. */
@@ -92,6 +93,7 @@ export function memoryStore(): LogStore {
     },
     async post(id, command) {
       const session = find(id)
+      session.letterOf ??= new Map()
       if (session.letterOf.has(command.id)) return
       const letter = { command: frozen(command) }
       session.letters.push(letter)
@@ -103,7 +105,7 @@ export function memoryStore(): LogStore {
       for (;;) {
         signal.throwIfAborted()
         if (session.gone !== undefined) throw session.gone
-        const outcome = session.letterOf.get(commandId)?.outcome
+        const outcome = session.letterOf?.get(commandId)?.outcome
         if (outcome !== undefined) return outcome
         await session.mail.rung(signal)
       }
@@ -148,10 +150,10 @@ const newSession = (id: string, header: SessionHeader): StoredSession => ({
   header: frozen(header),
   log: [],
   letters: [],
-  letterOf: new Map(),
+  letterOf: undefined,
   summary: AT_REST,
-  grown: bell(),
-  mail: bell(),
+  grown: new Bell(),
+  mail: new Bell(),
 })
 
 const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
@@ -196,7 +198,7 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
 
   for (const event of batch) log.push(event)
   for (const { id, outcome } of takes) {
-    const letter = letterOf.get(id)
+    const letter = letterOf?.get(id)
     if (letter !== undefined) letter.outcome ??= outcome
   }
   if (summary !== undefined) session.summary = summary
@@ -260,28 +262,28 @@ function leave(session: StoredSession, why: PawlError): void {
   session.mail.ring()
 }
 
-interface Bell {
-  ring(): void
-  /** Resolves at the next ring, or when `signal` aborts. */
-  rung(signal: AbortSignal): Promise<void>
-}
+const NOBODY: readonly (() => void)[] = Object.freeze([])
 
-function bell(): Bell {
-  const waiting = new Set<() => void>()
-  return {
-    ring() {
-      for (const wake of waiting) wake()
-    },
-    rung: (signal) =>
-      new Promise((resolve) => {
-        const wake = (): void => {
-          waiting.delete(wake)
-          signal.removeEventListener('abort', wake)
-          resolve()
-        }
-        waiting.add(wake)
-        signal.addEventListener('abort', wake)
-      }),
+/** A class, because a session has two and a thousand sessions share their methods. */
+class Bell {
+  /** Replaced, never written to: one that nobody waits for costs nothing. */
+  #waiting = NOBODY
+
+  ring(): void {
+    for (const wake of this.#waiting) wake()
+  }
+
+  /** Resolves at the next ring, or when `signal` aborts. */
+  rung(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#waiting = this.#waiting.filter((other) => other !== wake)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      this.#waiting = [...this.#waiting, wake]
+      signal.addEventListener('abort', wake)
+    })
   }
 }
 

@@ -40,7 +40,7 @@ export function createHooks(initial: Partial<Hooks> = {}): HookRegistry {
     of: (name) => (lists[name] ?? []) as readonly Hooks[typeof name][],
     has: (name) => (lists[name]?.length ?? 0) > 0,
     tell(name, payload) {
-      for (const observer of registry.of(name)) contain(name, () => (observer as (p: unknown) => unknown)(payload))
+      for (const observer of registry.of(name)) contain(name, observer as Observer, payload)
     },
   }
   for (const name of Object.keys(initial) as (keyof Hooks)[]) addInitial(registry, initial, name)
@@ -52,12 +52,19 @@ function addInitial<K extends keyof Hooks>(registry: HookRegistry, initial: Part
   if (handler !== undefined) registry.add(name, handler as Hooks[K])
 }
 
-/** A throw, or a promise that rejects, is a warning of the process. */
-function contain(name: string, call: () => unknown): void {
-  const warn = (thrown: unknown): void =>
+type Observer = (payload: unknown) => unknown
+
+const warnedOf = new WeakSet<Observer>()
+
+/** A throw, or a promise that rejects, is a warning of the process: once for each observer, which may fail on every chunk. */
+function contain(name: string, observer: Observer, payload: unknown): void {
+  const warn = (thrown: unknown): void => {
+    if (warnedOf.has(observer)) return
+    warnedOf.add(observer)
     process.emitWarning(`An observer of "${name}" failed: ${String(thrown)}`, 'PawlObserverWarning')
+  }
   try {
-    const result = call()
+    const result = observer(payload)
     if (result instanceof Promise) result.catch(warn)
   } catch (thrown) {
     warn(thrown)

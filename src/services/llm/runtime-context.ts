@@ -2,6 +2,7 @@
  * What is true right now, told to the model as a message: only when it differs from what the conversation last said,
  * so that the system text, and with it the provider's cache, stays as it is.
  */
+import type { SessionEvent } from '../../log/events.ts'
 import type { Message, TextBlock, UserMessage } from '../../log/messages.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { joinSections, renderSections } from './sections.ts'
@@ -17,10 +18,20 @@ export async function proposeContext(runtime: AgentRuntime): Promise<UserMessage
   const retained = lastSnapshot(session.messages())
   const body = joinSections(sections)
   if (body === undefined) {
-    return retained === undefined || retained === CLEARED ? undefined : snapshot(newId(), CLEARED)
+    const stands = retained === undefined ? runtime.contextStands : retained !== CLEARED
+    return stands ? snapshot(newId(), CLEARED) : undefined
   }
   const text = `${PREAMBLE}\n\n${body}`
   return text === retained ? undefined : snapshot(newId(), text, sections)
+}
+
+/**
+ * Whether the conversation was last told of a context, and not since that there is none. A summary that takes the
+ * snapshot's place may well repeat it, so it stands until it is taken back.
+ */
+export function contextStands(before: boolean, event: SessionEvent): boolean {
+  if (event.type !== 'user/message' || !isOwned(event.data)) return before
+  return textIn(event.data) !== CLEARED
 }
 
 const snapshot = (id: string, text: string, sections?: readonly { name: string; text: string }[]): UserMessage => ({
@@ -33,10 +44,15 @@ const snapshot = (id: string, text: string, sections?: readonly { name: string; 
 /** The text of the newest snapshot still in the conversation; '' for one that is malformed. */
 function lastSnapshot(messages: readonly Message[]): string | undefined {
   for (let i = messages.length - 1; i >= 0; i--) {
-    const { source, content } = messages[i] as Message
-    if (source.kind !== 'plugin' || source.plugin !== OWNER) continue
-    const [block] = content
-    return content.length === 1 && block?.type === 'text' ? (block as TextBlock).text : ''
+    const message = messages[i] as Message
+    if (isOwned(message)) return textIn(message)
   }
   return undefined
+}
+
+const isOwned = ({ source }: Message): boolean => source.kind === 'plugin' && source.plugin === OWNER
+
+function textIn({ content }: Message): string {
+  const [block] = content
+  return content.length === 1 && block?.type === 'text' ? (block as TextBlock).text : ''
 }

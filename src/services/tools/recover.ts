@@ -41,7 +41,7 @@ async function probe(runtime: AgentRuntime, input: CallInput, tool: Tool): Promi
     run: input.run,
     idempotencyKey: idempotencyKey(runtime, input.callId),
   }
-  const answer = await tool.probe?.(context).catch((thrown: unknown) => runtime.noteError(thrown))
+  const answer = await tool.probe?.(context).catch(() => undefined)
   if (answer?.kind === 'not-done') return { kind: 'not-done' }
   if (answer?.kind !== 'done') return UNKNOWN
   const rendered = await tool.render(answer.value)

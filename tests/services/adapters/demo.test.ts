@@ -142,9 +142,11 @@ describe('a question about the files', () => {
     expect(answer).toContain('The folder has no files I can see.')
   })
 
-  test('searches for either case of a first letter where the tool takes expressions', async () => {
-    const { steps } = await converse([asked('door?')], over(FILES), [schema('search_text', 'query', 'regex')])
-    expect(steps).toEqual([['search_text [Dd]oor true']])
+  test('searches for a name in either case of its first letter, where the tool takes expressions', async () => {
+    const search = [schema('search_text', 'query', 'regex')]
+    const { steps } = await converse([asked('Doors? Open the Door of Ratchet')], over(FILES), search)
+    expect(steps).toEqual([['search_text door', 'search_text open', 'search_text [Rr]atchet true']])
+    expect((await converse([asked('the Ratchet?')], over(FILES))).steps[1]).toEqual(['search_text ratchet'])
   })
 
   test('quotes no remark a tool makes about its answer, and lists none as a file', async () => {

@@ -72,7 +72,7 @@ function look(conversation: Conversation, tools: readonly ToolSchema[]): Decisio
   }
   return (
     list(done, tools) ??
-    search(words, done, tools) ??
+    search(question, words, done, tools) ??
     read(question, words, done, tools) ?? {
       kind: 'answer',
       why: 'Enough read: quote what answers the question.',
@@ -89,20 +89,30 @@ function list(done: readonly Answered[], tools: readonly ToolSchema[]): Stage {
   return tool && { kind: 'call', why: 'List the files first.', calls: [{ name: tool.name, args: {} }] }
 }
 
-function search(words: readonly string[], done: readonly Answered[], tools: readonly ToolSchema[]): Stage {
+function search(
+  question: string,
+  words: readonly string[],
+  done: readonly Answered[],
+  tools: readonly ToolSchema[],
+): Stage {
   const tool = tools.find(({ name }) => name === 'search_text')
   if (!tool || done.some(({ name }) => name !== 'list_files') || isEmptyFolder(done)) return undefined
-  const key = argument(tool, 'query', 'pattern', 'text')
-  const calls = words.map((word) => ({ name: tool.name, args: searchFor(word, key, tool) }))
+  const calls = words.map((word) => ({ name: tool.name, args: searchFor(word, { question, tool }) }))
   return { kind: 'call', why: `Search for ${words.join(', ')}.`, calls }
 }
 
-/** Either case of the first letter, where the tool takes expressions: a word may begin a sentence. */
-function searchFor(word: string, key: string, tool: ToolSchema): PlannedCall['args'] {
+/** A name is searched in either case of its first letter; for the rest plain text will do, which is much faster. */
+function searchFor(word: string, asked: { question: string; tool: ToolSchema }): PlannedCall['args'] {
+  const key = argument(asked.tool, 'query', 'pattern', 'text')
+  if (!isName(word, asked.question) || !propertiesOf(asked.tool).includes('regex')) return { [key]: word }
   const [first = '', ...rest] = [...word]
-  const upper = first.toUpperCase()
-  if (upper === first || !propertiesOf(tool).includes('regex')) return { [key]: word }
-  return { [key]: `[${upper}${first}]${rest.join('').replaceAll('.', '\\.')}`, regex: true }
+  return { [key]: `[${first.toUpperCase()}${first}]${rest.join('').replaceAll('.', '\\.')}`, regex: true }
+}
+
+/** Capital where no sentence begins. */
+function isName(word: string, question: string): boolean {
+  const at = question.toLowerCase().indexOf(word)
+  return at > 0 && /\p{Lu}/u.test(question[at] ?? '') && !/[.!?]\s*$/.test(question.slice(0, at))
 }
 
 function read(

@@ -1,0 +1,68 @@
+/** The messages that wait, as the agent's holder sees them: read from the chart, changed by commands. */
+import type { InboxItem } from '../log/events.ts'
+import type { AgentCommand } from '../machines/commands.ts'
+import { isMessage } from '../machines/evolve.ts'
+import type { AgentSnapshot } from '../machines/fold.ts'
+import { DuplicateMessage } from '../services/errors.ts'
+import { toMessage } from '../services/input.ts'
+import type { Input } from '../services/tools/contract.ts'
+import type { Inbox } from './agent.ts'
+import { assertOpen, type Openness } from './assert-open.ts'
+
+export interface InboxParts extends Openness {
+  readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
+  readonly newId: () => string
+}
+
+/** Whether a message of that id was recorded or sent. */
+type IsKnown = (id: string) => boolean
+
+export const createInbox = (parts: InboxParts, isKnown: IsKnown): Inbox => new AgentInbox(parts, isKnown)
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentInbox implements Inbox {
+  readonly #parts: InboxParts
+  readonly #isKnown: IsKnown
+
+  constructor(parts: InboxParts, isKnown: IsKnown) {
+    this.#parts = parts
+    this.#isKnown = isKnown
+  }
+
+  get nextTurn(): readonly InboxItem[] {
+    return this.#parts.actor.getSnapshot().context.inbox['next-turn']
+  }
+
+  get nextStep(): readonly InboxItem[] {
+    return this.#parts.actor.getSnapshot().context.inbox['next-step']
+  }
+
+  replace(id: string, input: Input): boolean {
+    assertOpen(this.#parts)
+    const replacement = toMessage(input, this.#parts.newId())
+    if (!this.#isPending(id)) return false
+    if (replacement.id !== id && this.#isKnown(replacement.id)) throw new DuplicateMessage(replacement.id)
+    this.#send({ type: 'command.remove', id, replacement })
+    return true
+  }
+
+  remove(id: string): boolean {
+    assertOpen(this.#parts)
+    if (!this.#isPending(id)) return false
+    this.#send({ type: 'command.remove', id })
+    return true
+  }
+
+  clear(): void {
+    this.#send({ type: 'command.clear' })
+  }
+
+  #send(command: AgentCommand): void {
+    assertOpen(this.#parts)
+    this.#parts.actor.send(command)
+  }
+
+  #isPending(id: string): boolean {
+    return [...this.nextStep, ...this.nextTurn].some((item) => isMessage(item) && item.message.id === id)
+  }
+}
