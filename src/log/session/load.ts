@@ -17,6 +17,9 @@ export async function load(
 ): Promise<Folded> {
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
+  if (header.seedLength !== undefined && head <= header.seedLength) {
+    throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
+  }
   const folded = createFolded()
   for await (const stored of store.read(header.id)) {
     const event = validateStored(stored, folded.nextSeq, folded.lastTime)
