@@ -22,32 +22,41 @@ export const pendingApprovals = ({ calls }: AgentContext): readonly PendingAppro
     status === 'awaiting' && approval !== undefined ? [{ callId, run, name, arguments: raw, ...approval }] : [],
   )
 
-export function createApprovals(): Approvals {
-  /** What was decided, by call and run. */
-  const decided = new Map<string, 'approved' | 'denied' | 'expired'>()
-  const key = (callId: string, run: number): string => `${run} ${callId}`
-  return {
-    place(event) {
-      if (event.type !== 'tool/approval-resolved') return
-      decided.set(key(event.data.callId, event.data.run), event.data.decision)
-    },
-    refusal(context, { callId, run, digest }, now) {
-      const refused = (message: string, code: ConstructorParameters<typeof ApprovalRefused>[2]) =>
-        new ApprovalRefused(callId, message, code)
-      const decision = decided.get(key(callId, run))
-      if (decision === 'expired') return refused('its approval has expired', 'APPROVAL_EXPIRED')
-      if (decision !== undefined) return refused(`it was already ${decision}`, 'APPROVAL_ALREADY_RESOLVED')
-      const call = callOf(context, callId)
-      if (call?.status !== 'awaiting' || call.approval === undefined || call.run !== run) {
-        return refused(`nobody asked for approval of run ${run}`, 'APPROVAL_NOT_PENDING')
-      }
-      const { argumentsDigest, expiresAt } = call.approval
-      if (argumentsDigest !== digest) {
-        return refused('the digest is not that of its arguments: look at them again', 'APPROVAL_DIGEST_MISMATCH')
-      }
-      return expiresAt !== undefined && expiresAt <= now
-        ? refused('its approval has expired', 'APPROVAL_EXPIRED')
-        : undefined
-    },
+export const createApprovals = (): Approvals => new AgentApprovals()
+
+type Decision = 'approved' | 'denied' | 'expired'
+
+const key = (callId: string, run: number): string => `${run} ${callId}`
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentApprovals implements Approvals {
+  /** What was decided, by call and run; made with the first decision. */
+  #decided: Map<string, Decision> | undefined
+
+  place(event: SessionEvent): void {
+    // A fork that begins between an approval and its dispatch asks again.
+    if (event.type === 'tool/approval-requested') this.#decided?.delete(key(event.data.callId, event.data.run))
+    if (event.type !== 'tool/approval-resolved') return
+    this.#decided ??= new Map()
+    this.#decided.set(key(event.data.callId, event.data.run), event.data.decision)
+  }
+
+  refusal(context: AgentContext, { callId, run, digest }: Answer, now: number): ApprovalRefused | undefined {
+    const refused = (message: string, code: ConstructorParameters<typeof ApprovalRefused>[2]) =>
+      new ApprovalRefused(callId, message, code)
+    const decision = this.#decided?.get(key(callId, run))
+    if (decision === 'expired') return refused('its approval has expired', 'APPROVAL_EXPIRED')
+    if (decision !== undefined) return refused(`it was already ${decision}`, 'APPROVAL_ALREADY_RESOLVED')
+    const call = callOf(context, callId)
+    if (call?.status !== 'awaiting' || call.approval === undefined || call.run !== run) {
+      return refused(`nobody asked for approval of run ${run}`, 'APPROVAL_NOT_PENDING')
+    }
+    const { argumentsDigest, expiresAt } = call.approval
+    if (argumentsDigest !== digest) {
+      return refused('the digest is not that of its arguments: look at them again', 'APPROVAL_DIGEST_MISMATCH')
+    }
+    return expiresAt !== undefined && expiresAt <= now
+      ? refused('its approval has expired', 'APPROVAL_EXPIRED')
+      : undefined
   }
 }

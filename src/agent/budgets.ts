@@ -1,7 +1,7 @@
 /** The bounds of one agent: fed by its log, and a timer for those on time. */
 import type { SessionEvent } from '../log/events.ts'
-import { createMeter } from '../log/projections/meter.ts'
-import { createRepeats } from '../log/projections/repeats.ts'
+import { createMeter, type Meter } from '../log/projections/meter.ts'
+import { createRepeats, type Repeats } from '../log/projections/repeats.ts'
 import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { createLimits, createRepeatGuard, type Limits, type RepeatGuard } from '../services/limits.ts'
 import type { Checked } from './options.ts'
@@ -15,28 +15,38 @@ export interface Budgets {
   arm(running: boolean, turn: number): void
 }
 
-export function createBudgets(
-  { limits: bounds, repeatedCalls, tools, clock }: Pick<Checked, 'limits' | 'repeatedCalls' | 'tools' | 'clock'>,
-  onTimeUp: () => void,
-): Budgets {
-  const meter = bounds === undefined ? undefined : createMeter()
-  const limits = bounds && meter && createLimits(bounds, meter)
-  const repeats = repeatedCalls === false ? undefined : createRepeats()
-  let armedFor: number | undefined
-  const timer = limits && createTimer(limits, clock, onTimeUp)
-  return {
-    limits,
-    repeats: repeats && repeatedCalls ? createRepeatGuard(repeatedCalls, repeats, tools) : undefined,
-    place(event) {
-      meter?.place(event)
-      repeats?.place(event)
-    },
-    arm(running, turn) {
-      const now = running ? turn : undefined
-      if (timer === undefined || now === armedFor) return
-      armedFor = now
-      timer(running)
-    },
+type BudgetOptions = Pick<Checked, 'limits' | 'repeatedCalls' | 'tools' | 'clock'>
+
+export const createBudgets = (options: BudgetOptions, onTimeUp: () => void): Budgets =>
+  new AgentBudgets(options, onTimeUp)
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentBudgets implements Budgets {
+  readonly limits: Limits | undefined
+  readonly repeats: RepeatGuard | undefined
+  readonly #meter: Meter | undefined
+  readonly #counted: Repeats | undefined
+  readonly #timer: ((running: boolean) => void) | undefined
+  #armedFor: number | undefined
+
+  constructor({ limits: bounds, repeatedCalls, tools, clock }: BudgetOptions, onTimeUp: () => void) {
+    this.#meter = bounds === undefined ? undefined : createMeter()
+    this.limits = bounds && this.#meter && createLimits(bounds, this.#meter)
+    this.#timer = this.limits && createTimer(this.limits, clock, onTimeUp)
+    this.#counted = repeatedCalls === false ? undefined : createRepeats()
+    this.repeats = this.#counted && repeatedCalls ? createRepeatGuard(repeatedCalls, this.#counted, tools) : undefined
+  }
+
+  place(event: SessionEvent): void {
+    this.#meter?.place(event)
+    this.#counted?.place(event)
+  }
+
+  arm(running: boolean, turn: number): void {
+    const now = running ? turn : undefined
+    if (this.#timer === undefined || now === this.#armedFor) return
+    this.#armedFor = now
+    this.#timer(running)
   }
 }
 

@@ -24,62 +24,81 @@ export interface ClosingParts {
   readonly waiters: Waiters
   readonly clock: Clock
   /** The actor is stopped: what still runs is told to end, who waits is told why. */
-  readonly onStopped: (reason: unknown) => void
+  onStopped(reason: unknown): void
   /** The log is flushed and released, or could not be. */
-  readonly onClosed: () => Promise<void>
+  onClosed(): Promise<void>
 }
 
 const GRACE_MS = 5_000
 
-export function createClosing(parts: ClosingParts): Closing {
-  const { session, actor, waiters } = parts
-  const controller = new AbortController()
-  let closed: Promise<void> | undefined
-  const isIdle = (): boolean => actor.getSnapshot().value === 'idle'
+export const createClosing = (parts: ClosingParts): Closing => new AgentClosing(parts)
 
-  const endTurn = async (cause: CancelCause): Promise<void> => {
-    if (isIdle()) return
-    actor.send({ type: 'command.cancel', cause })
-    await waiters.until(isIdle)
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentClosing implements Closing {
+  readonly #parts: ClosingParts
+  readonly #controller = new AbortController()
+  #closed: Promise<void> | undefined
+
+  constructor(parts: ClosingParts) {
+    this.#parts = parts
   }
-  const suspend = async (graceMs: number): Promise<void> => {
-    if (bodiesRun(actor.getSnapshot())) await withGrace(parts, graceMs)
-    if (!isIdle()) actor.send({ type: 'command.suspend' })
+
+  get begun(): boolean {
+    return this.#closed !== undefined
   }
-  const shutDown = async ({ graceMs = GRACE_MS, cancel }: CloseOptions): Promise<void> => {
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  close(options: CloseOptions = {}): Promise<void> {
+    if (this.#closed === undefined) {
+      this.#closed = this.#shutDown(options)
+      this.#closed.catch(() => {})
+    }
+    return this.#closed
+  }
+
+  fail(error: unknown): void {
+    this.#controller.abort(error)
+  }
+
+  async #shutDown({ graceMs = GRACE_MS, cancel }: CloseOptions): Promise<void> {
     await Promise.resolve()
+    const { session, actor } = this.#parts
     const reason = new AgentClosed(session.id)
     try {
       if (session.failed.aborted) throw session.failed.reason
-      if (cancel !== undefined) await endTurn(cancel)
-      controller.abort(reason)
-      await suspend(graceMs)
+      if (cancel !== undefined) await this.#endTurn(cancel)
+      this.#controller.abort(reason)
+      await this.#suspend(graceMs)
       await session.flush()
     } finally {
-      controller.abort(reason)
+      this.#controller.abort(reason)
       actor.stop()
-      parts.onStopped(reason)
+      this.#parts.onStopped(reason)
       try {
         await session.close()
       } finally {
-        await parts.onClosed()
+        await this.#parts.onClosed()
       }
     }
   }
 
-  return {
-    get begun() {
-      return closed !== undefined
-    },
-    signal: controller.signal,
-    close(options = {}) {
-      if (closed === undefined) {
-        closed = shutDown(options)
-        closed.catch(() => {})
-      }
-      return closed
-    },
-    fail: (error) => controller.abort(error),
+  async #endTurn(cause: CancelCause): Promise<void> {
+    if (this.#isIdle()) return
+    this.#parts.actor.send({ type: 'command.cancel', cause })
+    await this.#parts.waiters.until(() => this.#isIdle())
+  }
+
+  async #suspend(graceMs: number): Promise<void> {
+    const { actor } = this.#parts
+    if (bodiesRun(actor.getSnapshot())) await withGrace(this.#parts, graceMs)
+    if (!this.#isIdle()) actor.send({ type: 'command.suspend' })
+  }
+
+  #isIdle(): boolean {
+    return this.#parts.actor.getSnapshot().value === 'idle'
   }
 }
 

@@ -4,7 +4,8 @@ import type { LogStore, SessionHeader } from '../log/store.ts'
 import { memoryStore } from '../log/stores/memory.ts'
 import { assertPriced } from '../services/llm/request.ts'
 import type { Agent } from './agent.ts'
-import { openAgent, type Watch } from './open.ts'
+import type { Watch } from './living.ts'
+import { openAgent } from './open.ts'
 import { type AgentOptions, checkOptions } from './options.ts'
 
 /** As `createAgent`, and with a watch on what becomes durable. */

@@ -44,8 +44,8 @@ export interface Parts {
   readonly closing: Closing
   readonly clock: Clock
   readonly newId: () => string
-  readonly onCrashOf: (callId: string) => OnCrash
-  readonly fork: Agent['fork']
+  onCrashOf(callId: string): OnCrash
+  fork: Agent['fork']
 }
 
 /** More than this waiting for the store, and commands are refused. */
@@ -108,14 +108,17 @@ class AgentFacade implements Agent {
     }
   }
 
+  #openTurn(): number | undefined {
+    return this.#isIdle() ? undefined : this.#snapshot().context.turn
+  }
+
   async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
-    const { value, context } = this.#snapshot()
+    const open = this.#openTurn()
     this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
+    // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
-    if (value !== 'idle') {
-      const isOver = () => this.#isIdle() || this.#snapshot().context.turn > context.turn
-      await this.#parts.waiters.until(isOver)
-    }
+    const turn = open ?? this.#openTurn()
+    if (turn !== undefined) await this.#parts.waiters.until(() => this.#openTurn() !== turn)
     await this.#parts.session.flush()
   }
 
@@ -137,7 +140,8 @@ class AgentFacade implements Agent {
     await this.#recorded()
   }
 
-  fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+  async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+    assertOpen(this.#parts)
     return this.#parts.fork(options)
   }
 

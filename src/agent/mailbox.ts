@@ -14,10 +14,9 @@ import type { Approvals } from './approvals.ts'
 export interface MailboxOptions {
   readonly session: Session
   readonly approvals: Approvals
-  readonly now: () => number
-  readonly onCrashOf: (callId: string) => OnCrash
-  readonly snapshot: () => AgentSnapshot
-  readonly send: (command: AgentCommand) => void
+  readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
+  now(): number
+  onCrashOf(callId: string): OnCrash
 }
 
 export interface Mailbox {
@@ -31,14 +30,42 @@ type Decision = CommandOutcome | { readonly kind: 'accepted'; readonly command: 
 
 const refused = (code: string, message: string): CommandOutcome => ({ kind: 'refused', code, message })
 
-export function createMailbox(options: MailboxOptions): Mailbox {
-  const { session, snapshot, send } = options
-  const handled = new Set<string>()
+export const createMailbox = (options: MailboxOptions): Mailbox => new AgentMailbox(options)
 
-  const handle = (posted: PostedCommand): void => {
-    if (handled.has(posted.id)) return
-    handled.add(posted.id)
-    const decision = decide(options, posted)
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentMailbox implements Mailbox {
+  readonly #options: MailboxOptions
+  /** Ids of commands; made with the first. */
+  #handled: Set<string> | undefined
+
+  constructor(options: MailboxOptions) {
+    this.#options = options
+  }
+
+  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined {
+    const { session, actor } = this.#options
+    const { value, context } = actor.getSnapshot()
+    const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
+    if (found?.kind !== 'cancel' || value === 'idle') return undefined
+    this.#isNew(found.id)
+    session.take(found.id, { kind: 'taken' })
+    return { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) }
+  }
+
+  async serve(commands: AsyncIterable<PostedCommand>): Promise<void> {
+    for await (const posted of commands) if (this.#isNew(posted.id)) this.#handle(posted)
+  }
+
+  /** Notes the id. */
+  #isNew(id: string): boolean {
+    this.#handled ??= new Set()
+    const before = this.#handled.size
+    return this.#handled.add(id).size > before
+  }
+
+  #handle(posted: PostedCommand): void {
+    const { session, actor } = this.#options
+    const decision = decide(this.#options, posted)
     if (decision.kind !== 'accepted') {
       session.take(posted.id, decision)
       session.seal()
@@ -46,27 +73,13 @@ export function createMailbox(options: MailboxOptions): Mailbox {
     }
     // In hand before the command records: both are one append.
     session.take(posted.id, { kind: 'taken' })
-    send(decision.command)
+    actor.send(decision.command)
     session.seal()
-  }
-
-  return {
-    takeCancel(posted) {
-      const { value, context } = snapshot()
-      const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
-      if (found?.kind !== 'cancel' || value === 'idle') return undefined
-      handled.add(found.id)
-      session.take(found.id, { kind: 'taken' })
-      return { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) }
-    },
-    async serve(commands) {
-      for await (const posted of commands) handle(posted)
-    },
   }
 }
 
 function decide(options: MailboxOptions, posted: PostedCommand): Decision {
-  const { value, context } = options.snapshot()
+  const { value, context } = options.actor.getSnapshot()
   switch (posted.kind) {
     case 'followup':
     case 'steer':

@@ -13,54 +13,57 @@ export interface BatchObserver {
 
 type Spliced = Extract<SessionEvent, { type: 'agent/inbox/spliced' }>
 
-export function createBatchObserver(hooks: HookRegistry): BatchObserver {
-  let queues = inbox.initial
-  let turn = 0
-  let step = 0
-  let error: { readonly thrown: unknown } | undefined
+export const createBatchObserver = (hooks: HookRegistry): BatchObserver => new HookTeller(hooks)
 
-  const removedBy = ({ data }: Spliced) =>
-    queues[data.queue]
-      .slice(data.start, data.start + data.deleteCount)
-      .flatMap((item) => (item.kind === 'message' ? [item.message] : []))
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class HookTeller implements BatchObserver {
+  readonly #hooks: HookRegistry
+  #queues = inbox.initial
+  #turn = 0
+  #step = 0
+  #error: { readonly thrown: unknown } | undefined
 
-  const note = (event: SessionEvent): void => {
-    if (event.type === 'turn/start') {
-      turn = event.data.turn
-      step = 0
-      error = undefined
-    } else if (event.type === 'step/start') step = event.data.step
-    queues = inbox.evolve(queues, event)
+  constructor(hooks: HookRegistry) {
+    this.#hooks = hooks
   }
 
-  const explain = (event: SessionEvent): void => {
-    if (event.type === 'agent/inbox/spliced') {
-      const { inserted, outcome } = event.data
-      const removed = removedBy(event)
-      for (const message of removed) {
-        if (outcome === 'claimed') hooks.tell('agent/inbox/claimed', { message, turn })
-        else hooks.tell('agent/inbox/discarded', { message })
-      }
-      for (const item of inserted) {
-        if (item.kind === 'message') hooks.tell('agent/inbox/inserted', { message: item.message })
-      }
-    } else if (event.type === 'turn/end' && event.data.reason.kind === 'error') {
-      const raw = error === undefined ? event.data.reason.error : error.thrown
-      hooks.tell('agent/error', { turn, ...(step > 0 ? { step } : {}), error: raw })
+  load(event: SessionEvent): void {
+    if (event.type === 'turn/start') {
+      this.#turn = event.data.turn
+      this.#step = 0
+      this.#error = undefined
+    } else if (event.type === 'step/start') this.#step = event.data.step
+    this.#queues = inbox.evolve(this.#queues, event)
+  }
+
+  tell(events: readonly SessionEvent[]): void {
+    for (const event of events) this.#hooks.tell('session/event', event)
+    for (const event of events) {
+      this.#explain(event)
+      this.load(event)
     }
   }
 
-  return {
-    load: note,
-    tell(events) {
-      for (const event of events) hooks.tell('session/event', event)
-      for (const event of events) {
-        explain(event)
-        note(event)
-      }
-    },
-    noteError(thrown) {
-      error = { thrown }
-    },
+  noteError(thrown: unknown): void {
+    this.#error = { thrown }
+  }
+
+  #explain(event: SessionEvent): void {
+    if (event.type === 'agent/inbox/spliced') this.#explainSplice(event)
+    if (event.type !== 'turn/end' || event.data.reason.kind !== 'error') return
+    const raw = this.#error === undefined ? event.data.reason.error : this.#error.thrown
+    this.#hooks.tell('agent/error', { turn: this.#turn, ...(this.#step > 0 ? { step: this.#step } : {}), error: raw })
+  }
+
+  #explainSplice({ data }: Spliced): void {
+    for (const item of this.#queues[data.queue].slice(data.start, data.start + data.deleteCount)) {
+      if (item.kind !== 'message') continue
+      const { message } = item
+      if (data.outcome === 'claimed') this.#hooks.tell('agent/inbox/claimed', { message, turn: this.#turn })
+      else this.#hooks.tell('agent/inbox/discarded', { message })
+    }
+    for (const item of data.inserted) {
+      if (item.kind === 'message') this.#hooks.tell('agent/inbox/inserted', { message: item.message })
+    }
   }
 }

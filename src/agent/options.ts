@@ -76,7 +76,8 @@ export interface AgentOptions {
 /** The options with their defaults. */
 export interface Checked {
   readonly settings: Settings
-  readonly adapters: ReadonlyMap<string, ModelAdapter>
+  /** `model` first; no two of the same provider and model. */
+  readonly adapters: readonly ModelAdapter[]
   readonly tools: ReadonlyMap<string, Tool>
   readonly maxSteps: number
   readonly maxParallelToolCalls: number
@@ -89,8 +90,6 @@ export interface Checked {
   readonly random: () => number
   readonly newId: () => string
 }
-
-export const adapterKey = (provider: string, model: string): string => JSON.stringify([provider, model])
 
 /** @throws InvalidOption naming the first option that cannot be. */
 export function checkOptions(options: AgentOptions): Checked {
@@ -119,7 +118,7 @@ export function checkOptions(options: AgentOptions): Checked {
     repeatedCalls: repeatsOf(options),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
-    newId: options.newId ?? (() => crypto.randomUUID()),
+    newId: options.newId ?? randomId,
   }
 }
 
@@ -133,7 +132,15 @@ function limitsOf({ limits }: AgentOptions): ScopedBounds | undefined {
   return limits
 }
 
-function repeatsOf({ repeatedCalls = { warnAfter: 3, stopAfter: 6 } }: AgentOptions): RepeatBounds | false {
+const randomId = (): string => crypto.randomUUID()
+
+/** What most agents have is one object for all of them; so are the next three. */
+const REPEATS: RepeatBounds = Object.freeze({ warnAfter: 3, stopAfter: 6 })
+const NO_SECTIONS: readonly Section[] = Object.freeze([])
+const NO_VARIABLES = Object.freeze({})
+const NO_TOOLS: ReadonlyMap<string, Tool> = new Map()
+
+function repeatsOf({ repeatedCalls = REPEATS }: AgentOptions): RepeatBounds | false {
   if (repeatedCalls === false) return false
   const { warnAfter, stopAfter } = repeatedCalls
   demand('repeatedCalls.warnAfter', isCount(warnAfter), 'a whole number of at least 1')
@@ -153,9 +160,9 @@ function settingsOf(options: AgentOptions): Settings {
   const { model, system, context, variables, maxTokens, reasoningEffort, retry, limits } = options
   return {
     needsPrice: limits?.turn?.cost !== undefined || limits?.session?.cost !== undefined,
-    system: typeof system === 'string' ? [{ name: 'system', text: system }] : (system ?? []),
-    context: context ?? [],
-    variables: variables ?? {},
+    system: typeof system === 'string' ? [{ name: 'system', text: system }] : (system ?? NO_SECTIONS),
+    context: context ?? NO_SECTIONS,
+    variables: variables ?? NO_VARIABLES,
     model,
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(reasoningEffort === undefined ? {} : { reasoningEffort }),
@@ -163,17 +170,15 @@ function settingsOf(options: AgentOptions): Settings {
   }
 }
 
-function adaptersOf({ model, models = [] }: AgentOptions): ReadonlyMap<string, ModelAdapter> {
+function adaptersOf({ model, models = [] }: AgentOptions): readonly ModelAdapter[] {
   demand('model', isAdapter(model), 'a model adapter, such as deepseek() or scripted([...])')
-  const adapters = new Map([[adapterKey(model.provider, model.model), model]])
+  const adapters = [model]
   for (const other of models) {
     demand('models', isAdapter(other), 'a list of model adapters')
-    const key = adapterKey(other.provider, other.model)
-    const known = adapters.get(key)
-    if (known !== undefined) {
+    if (adapters.some((known) => known.provider === other.provider && known.model === other.model)) {
       throw new InvalidOption('models', `"${other.model}" of provider "${other.provider}" is there twice`)
     }
-    adapters.set(key, other)
+    adapters.push(other)
   }
   return adapters
 }
@@ -182,6 +187,7 @@ const isAdapter = (value: ModelAdapter | undefined): boolean =>
   isName(value?.provider) && isName(value?.model) && typeof value?.stream === 'function'
 
 function toolsOf(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
+  if (tools.length === 0) return NO_TOOLS
   const named = new Map<string, Tool>()
   for (const tool of tools) {
     demand('tools', typeof tool?.execute === 'function' && isName(tool.name), 'a list of tools made by tool()')

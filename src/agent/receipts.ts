@@ -72,98 +72,122 @@ export interface Receipts {
   fail(error: unknown): void
 }
 
-export function createReceipts(): Receipts {
-  const tracked = new Map<string, Tracked>()
-  let queues = inbox.initial
-  let turn = 0
-  let step = 0
-  /** Between `step/start` and what follows its messages. */
-  let entering = false
+export const createReceipts = (): Receipts => new AgentReceipts()
 
-  const find = (item: InboxItem): Tracked | undefined =>
-    item.kind === 'message' ? tracked.get(item.message.id) : undefined
-  const settle = (one: Tracked, entered: Entered, result: TurnResult | null): void => {
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentReceipts implements Receipts {
+  /** Those not settled, by message id; none while none waits. */
+  #tracked: Map<string, Tracked> | undefined
+  #queues = inbox.initial
+  #turn = 0
+  #step = 0
+  /** Between `step/start` and what follows its messages. */
+  #entering = false
+
+  track(id: string): Receipt {
+    this.#tracked ??= new Map()
+    const one = this.#tracked.get(id) ?? untold(id)
+    this.#tracked.set(id, one)
+    return receiptOf(one)
+  }
+
+  of(id: string): Receipt | undefined {
+    const one = this.#tracked?.get(id)
+    return one && receiptOf(one)
+  }
+
+  place(event: SessionEvent, ended: TurnResult | undefined): void {
+    if (this.#entering && event.type !== 'user/message') this.#leaveOut()
+    switch (event.type) {
+      case 'agent/inbox/spliced':
+        this.#splice(event)
+        return
+      case 'session/end-seed':
+        this.#queues = inbox.evolve(this.#queues, event)
+        return
+      case 'turn/start':
+        this.#turn = event.data.turn
+        return
+      case 'step/start':
+        this.#step = event.data.step
+        this.#entering = true
+        for (const one of this.#all()) if (one.place === 'claimed') one.place = 'proposed'
+        return
+      case 'user/message':
+        this.#enter(event.data.id, event.seq)
+        return
+      case 'turn/end':
+        if (ended !== undefined) this.#endTurn(ended)
+        return
+      default:
+        return
+    }
+  }
+
+  fail(error: unknown): void {
+    for (const { accepted, entered, turn } of this.#all()) {
+      for (const one of [accepted, entered, turn]) one.reject(error)
+    }
+    this.#tracked = undefined
+  }
+
+  #all(): Iterable<Tracked> {
+    return this.#tracked?.values() ?? []
+  }
+
+  #find(item: InboxItem): Tracked | undefined {
+    return item.kind === 'message' ? this.#tracked?.get(item.message.id) : undefined
+  }
+
+  #settle(one: Tracked, entered: Entered, result: TurnResult | null): void {
     one.entered.resolve(entered)
     one.turn.resolve(result)
-    tracked.delete(one.id)
+    this.#tracked?.delete(one.id)
+    if (this.#tracked?.size === 0) this.#tracked = undefined
   }
-  const leaveOut = (): void => {
-    entering = false
-    for (const one of tracked.values()) if (one.place === 'proposed') settle(one, { kind: 'dropped', turn }, null)
+
+  #enter(id: string, seq: number): void {
+    const one = this.#tracked?.get(id)
+    if (one === undefined) return
+    one.place = 'entered'
+    one.entered.resolve({ kind: 'entered', turn: this.#turn, step: this.#step, seq })
   }
-  const endTurn = (ended: TurnResult): void => {
+
+  #leaveOut(): void {
+    this.#entering = false
+    for (const one of this.#all()) {
+      if (one.place === 'proposed') this.#settle(one, { kind: 'dropped', turn: this.#turn }, null)
+    }
+  }
+
+  #endTurn(ended: TurnResult): void {
+    const turn = this.#turn
     const { reason } = ended
     const why = reason.kind === 'blocked' && reason.reason !== undefined ? { reason: reason.reason } : {}
-    for (const one of tracked.values()) {
-      if (one.place === 'claimed') settle(one, { kind: 'dropped', turn, ...why }, ended)
-      if (one.place === 'entered') settle(one, { kind: 'entered', turn, step, seq: 0 }, ended)
+    for (const one of this.#all()) {
+      if (one.place === 'claimed') this.#settle(one, { kind: 'dropped', turn, ...why }, ended)
+      if (one.place === 'entered') this.#settle(one, { kind: 'entered', turn, step: this.#step, seq: 0 }, ended)
       // Taken by this turn and put back by its end: it may still enter another, but this is the turn it was for.
       if (one.place === 'pending' && one.joined === turn) one.turn.resolve(ended)
     }
   }
-  const splice = (event: Extract<SessionEvent, { type: 'agent/inbox/spliced' }>): void => {
+
+  #splice(event: Extract<SessionEvent, { type: 'agent/inbox/spliced' }>): void {
     const { queue, start, deleteCount, inserted, outcome } = event.data
-    const again = new Set(inserted.map(find))
-    for (const one of queues[queue].slice(start, start + deleteCount).map(find)) {
+    const again = new Set(inserted.map((item) => this.#find(item)))
+    for (const item of this.#queues[queue].slice(start, start + deleteCount)) {
+      const one = this.#find(item)
       if (one === undefined || again.has(one)) continue
       if (outcome === 'claimed') {
         one.place = 'claimed'
-        one.joined = turn
-      } else settle(one, { kind: 'canceled', seq: event.seq }, null)
+        one.joined = this.#turn
+      } else this.#settle(one, { kind: 'canceled', seq: event.seq }, null)
     }
     for (const one of again) {
       if (one === undefined) continue
       one.place = 'pending'
       one.accepted.resolve({ seq: event.seq })
     }
-    queues = inbox.evolve(queues, event)
-  }
-
-  return {
-    track(id) {
-      const one = tracked.get(id) ?? untold(id)
-      tracked.set(id, one)
-      return receiptOf(one)
-    },
-    of(id) {
-      const one = tracked.get(id)
-      return one && receiptOf(one)
-    },
-    place(event, ended) {
-      if (entering && event.type !== 'user/message') leaveOut()
-      switch (event.type) {
-        case 'agent/inbox/spliced':
-          return splice(event)
-        case 'session/end-seed':
-          queues = inbox.evolve(queues, event)
-          return
-        case 'turn/start':
-          turn = event.data.turn
-          return
-        case 'step/start':
-          step = event.data.step
-          entering = true
-          for (const one of tracked.values()) if (one.place === 'claimed') one.place = 'proposed'
-          return
-        case 'user/message': {
-          const one = tracked.get(event.data.id)
-          if (one === undefined) return
-          one.place = 'entered'
-          one.entered.resolve({ kind: 'entered', turn, step, seq: event.seq })
-          return
-        }
-        case 'turn/end':
-          if (ended !== undefined) endTurn(ended)
-          return
-        default:
-          return
-      }
-    },
-    fail(error) {
-      for (const { accepted, entered, turn: joined } of tracked.values()) {
-        for (const one of [accepted, entered, joined]) one.reject(error)
-      }
-      tracked.clear()
-    },
+    this.#queues = inbox.evolve(this.#queues, event)
   }
 }

@@ -16,37 +16,60 @@ export interface TurnControlOptions {
   readonly clock: Clock
   readonly settleTimeoutMs: number
   /** The cancel did not settle in time; what the request had so far. */
-  readonly onSettleTimeout: (partial: Answer | undefined) => void
+  onSettleTimeout(partial: Answer | undefined): void
 }
 
-export function createTurnControl({ clock, settleTimeoutMs, onSettleTimeout }: TurnControlOptions): TurnControl {
-  let controller = new AbortController()
-  let open: OpenTurn = { signal: controller.signal, partial: undefined, prompt: undefined }
-  let timer: unknown
-  const clear = (): void => {
-    if (timer !== undefined) clock.clearTimeout(timer)
-    timer = undefined
+export const createTurnControl = (options: TurnControlOptions): TurnControl => new AgentTurnControl(options)
+
+/** A class for its signal, which is made when somebody asks: an idle agent has none. */
+class ControlledTurn implements OpenTurn {
+  readonly controller = new AbortController()
+  partial: OpenTurn['partial'] = undefined
+  prompt: OpenTurn['prompt'] = undefined
+
+  get signal(): AbortSignal {
+    return this.controller.signal
   }
-  const renew = (): void => {
-    clear()
-    controller = new AbortController()
-    open = { signal: controller.signal, partial: undefined, prompt: undefined }
+}
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentTurnControl implements TurnControl {
+  readonly #options: TurnControlOptions
+  #open = new ControlledTurn()
+  #timer: unknown
+
+  constructor(options: TurnControlOptions) {
+    this.#options = options
   }
-  return {
-    get open() {
-      return open
-    },
-    openTurn: renew,
-    abortTurn() {
-      clear()
-      timer = clock.setTimeout(() => onSettleTimeout(open.partial?.()), settleTimeoutMs)
-      controller.abort(new DOMException('The turn was cancelled', 'AbortError'))
-    },
+
+  get open(): OpenTurn {
+    return this.#open
+  }
+
+  openTurn(): void {
+    this.#clear()
+    this.#open = new ControlledTurn()
+  }
+
+  abortTurn(): void {
+    const { clock, settleTimeoutMs } = this.#options
+    this.#clear()
+    this.#timer = clock.setTimeout(() => this.#options.onSettleTimeout(this.#open.partial?.()), settleTimeoutMs)
+    this.#open.controller.abort(new DOMException('The turn was cancelled', 'AbortError'))
+  }
+
+  closeTurn(): void {
     // What the turn left behind finds that it is no longer the open one.
-    closeTurn: renew,
-    abandon(reason) {
-      clear()
-      controller.abort(reason)
-    },
+    this.openTurn()
+  }
+
+  abandon(reason: unknown): void {
+    this.#clear()
+    this.#open.controller.abort(reason)
+  }
+
+  #clear(): void {
+    if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 }

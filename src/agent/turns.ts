@@ -25,31 +25,33 @@ export interface Turns {
   place(event: SessionEvent): TurnResult | undefined
 }
 
-export function createTurns(): Turns {
-  let open: OpenTurn | undefined
-  return {
-    place(event) {
-      switch (event.type) {
-        case 'turn/start':
-          open = { turn: event.data.turn, message: undefined, usage: { inputTokens: 0, outputTokens: 0 }, steps: 0 }
-          return
-        case 'step/start':
-          if (open !== undefined) open.steps = event.data.step
-          return
-        case 'assistant/message':
-          if (open === undefined) return
-          open.message = event.data.message
-          if (event.data.usage !== undefined) open.usage = addUsage(open.usage, event.data.usage)
-          return
-        case 'turn/end': {
-          const ended = open
-          open = undefined
-          return ended && resultOf(ended, event.data.reason)
-        }
-        default:
-          return
+export const createTurns = (): Turns => new DurableTurns()
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class DurableTurns implements Turns {
+  #open: OpenTurn | undefined
+
+  place(event: SessionEvent): TurnResult | undefined {
+    switch (event.type) {
+      case 'turn/start':
+        this.#open = { turn: event.data.turn, message: undefined, usage: { inputTokens: 0, outputTokens: 0 }, steps: 0 }
+        return
+      case 'step/start':
+        if (this.#open !== undefined) this.#open.steps = event.data.step
+        return
+      case 'assistant/message':
+        if (this.#open === undefined) return
+        this.#open.message = event.data.message
+        if (event.data.usage !== undefined) this.#open.usage = addUsage(this.#open.usage, event.data.usage)
+        return
+      case 'turn/end': {
+        const ended = this.#open
+        this.#open = undefined
+        return ended && resultOf(ended, event.data.reason)
       }
-    },
+      default:
+        return
+    }
   }
 }
 

@@ -12,28 +12,36 @@ interface Waiter {
   reject(error: unknown): void
 }
 
-export function createWaiters(): Waiters {
-  let waiting: Waiter[] = []
-  let failure: { readonly error: unknown } | undefined
-  return {
-    until(holds) {
-      if (failure !== undefined) return Promise.reject(failure.error)
-      if (holds()) return Promise.resolve()
-      return new Promise((resolve, reject) => {
-        waiting.push({ holds, resolve, reject })
-      })
-    },
-    look() {
-      if (waiting.length === 0) return
-      const met = waiting.filter((waiter) => waiter.holds())
-      if (met.length === 0) return
-      waiting = waiting.filter((waiter) => !met.includes(waiter))
-      for (const waiter of met) waiter.resolve()
-    },
-    fail(error) {
-      failure = { error }
-      for (const waiter of waiting) waiter.reject(error)
-      waiting = []
-    },
+export const createWaiters = (): Waiters => new AgentWaiters()
+
+const NOBODY: readonly Waiter[] = Object.freeze([])
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentWaiters implements Waiters {
+  #waiting = NOBODY
+  #failure: { readonly error: unknown } | undefined
+
+  until(holds: () => boolean): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error)
+    if (holds()) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.#waiting = [...this.#waiting, { holds, resolve, reject }]
+    })
+  }
+
+  look(): void {
+    if (this.#waiting.length === 0) return
+    const met = this.#waiting.filter((waiter) => waiter.holds())
+    if (met.length === 0) return
+    const left = this.#waiting.filter((waiter) => !met.includes(waiter))
+    this.#waiting = left.length === 0 ? NOBODY : left
+    for (const waiter of met) waiter.resolve()
+  }
+
+  fail(error: unknown): void {
+    this.#failure = { error }
+    const waiting = this.#waiting
+    this.#waiting = NOBODY
+    for (const waiter of waiting) waiter.reject(error)
   }
 }

@@ -17,7 +17,7 @@ import { load } from './session/load.ts'
 import { createRecorder, type Note, type Recorder } from './session/recorder.ts'
 import type { MessageRecord } from './session/standings.ts'
 import { quiet, within } from './session/waiters.ts'
-import { createWriter, type Writer } from './session/writer.ts'
+import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
 export type { ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
@@ -31,12 +31,12 @@ const WINDOW_MS = 20
  * caller's to release then.
  */
 export async function openSession(store: LogStore, ownership: Ownership, options: SessionOptions): Promise<Session> {
-  const folded = await load(store, ownership, options.onLoaded)
+  const folded = await load(store, ownership, (event) => options.onLoaded?.(event))
   return new OwnedSession(store, ownership, folded, options)
 }
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
-class OwnedSession implements Session {
+class OwnedSession implements Session, WriterObserver {
   readonly id: string
   readonly header: SessionHeader
   readonly epoch: number
@@ -47,7 +47,7 @@ class OwnedSession implements Session {
   readonly #writer: Writer
   readonly #recorder: Recorder
   readonly #failed = new AbortController()
-  readonly #onLost = (): void => this.#fail(asPawlError(this.#ownership.lost.reason, 'keep the session'))
+  readonly #onLost = (): void => this.fail(asPawlError(this.#ownership.lost.reason, 'keep the session'))
   #failure: PawlError | undefined
   #closing: Promise<void> | undefined
   #closed = false
@@ -60,23 +60,9 @@ class OwnedSession implements Session {
     this.#ownership = ownership
     this.#options = options
     this.#folded = folded
-    this.#feed = createFeed({ store, sessionId: header.id, head: () => this.#writer.head })
-    this.#writer = createWriter({
-      store,
-      ownership,
-      windowMs: options.windowMs ?? WINDOW_MS,
-      onAcknowledged: (events, bytes) => this.#acknowledged(events, bytes),
-      onFailure: (error) => this.#fail(error),
-    })
-    this.#recorder = createRecorder({
-      folded,
-      now: options.now,
-      limits: options.limits,
-      held: options.held,
-      onSealed: options.onSealed,
-      summary: options.summary,
-      enqueue: (batch) => this.#writer.enqueue(batch),
-    })
+    this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, told: this })
+    this.#feed = createFeed(store, header.id, this.#writer)
+    this.#recorder = createRecorder(folded, options, this.#writer)
     lost.addEventListener('abort', this.#onLost, { once: true })
     if (lost.aborted) this.#onLost()
   }
@@ -212,19 +198,19 @@ class OwnedSession implements Session {
     return recorded!
   }
 
-  #acknowledged(events: readonly SessionEvent[], bytes: number): void {
+  acknowledged(events: readonly SessionEvent[], bytes: number): void {
     if (events.length === 0) return
     this.#feed.publish(events, bytes)
-    report(this.#options.onDurable, events)
+    report(() => this.#options.onDurable?.(events))
   }
 
-  #fail(error: PawlError): void {
+  fail(error: PawlError): void {
     if (this.#failure !== undefined || this.#closed) return
     this.#failure = error
     this.#writer.fail(error)
     this.#feed.end(error)
     this.#failed.abort(error)
-    report(this.#options.onFailed, error)
+    report(() => this.#options.onFailed?.(error))
   }
 
   async #flush(): Promise<void> {
@@ -238,7 +224,7 @@ class OwnedSession implements Session {
       await this.#withinTimeout(this.#writer.flushed(target))
     } catch (error) {
       // A store that does not answer leaves all that is queued in doubt, not only what this flush waited for.
-      this.#fail(asPawlError(error, 'flush the log'))
+      this.fail(asPawlError(error, 'flush the log'))
       throw error
     }
   }

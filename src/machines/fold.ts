@@ -29,19 +29,22 @@ const inertScope: AnyActorScope = (() => {
 const bare = (snapshot: AgentSnapshot): AgentSnapshot =>
   agentMachine.resolveState({ value: snapshot.value, context: snapshot.context })
 
+/** Of an empty log; one for all agents that start with it. */
+const initialSnapshot = agentMachine.resolveState({ value: 'idle', context: initialContext })
+
 /** Folds a log as it is read; `accepts` says whether the chart has a transition for an event in the state reached. */
 export function createFold(): {
   push(event: SessionEvent): void
   accepts(event: SessionEvent): boolean
   snapshot(): AgentSnapshot
 } {
-  let reached = agentMachine.resolveState({ value: 'idle', context: initialContext })
+  let reached = initialSnapshot
   return {
     push(event) {
       if (isMoving(event)) reached = agentMachine.transition(reached, event, inertScope)
     },
     accepts: (event) => !isMoving(event) || reached.can(event),
-    snapshot: () => bare(reached),
+    snapshot: () => (reached === initialSnapshot ? initialSnapshot : bare(reached)),
   }
 }
 

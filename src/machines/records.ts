@@ -311,9 +311,7 @@ export function closeStep(context: AgentContext): Events {
     case 'interrupted':
       return endInterrupted(context)
     case 'tool-calls':
-      return stepsSpent(context)
-        ? endTurn(context, { kind: 'max-steps', maxSteps: context.limits.maxSteps })
-        : goOn(context, ownReason(context))
+      return stepsSpent(context) ? endSpent(context) : goOn(context, ownReason(context))
     default:
       return goOn(context, ownReason(context))
   }
@@ -322,9 +320,16 @@ export function closeStep(context: AgentContext): Events {
 export const failStopping = (context: AgentContext, failure: LlmFailure): Events =>
   context.cancel !== null ? endCancelled(context) : endTurn(context, errorReason(failure))
 
-/** The hooks had their say: a message they left wins over the reason they gave. */
+const endSpent = (context: AgentContext): Events =>
+  endTurn(context, { kind: 'max-steps', maxSteps: context.limits.maxSteps })
+
+/**
+ * The hooks had their say: a message they left wins over the reason they gave. When the steps are spent it ends the
+ * turn instead, so that a hook which always steers cannot go on for ever, turn after turn.
+ */
 export function stop(context: AgentContext, verdict: Of<Verdict, 'verdict.stopping'>): Events {
   if (verdict.failure !== undefined) return failStopping(context, verdict.failure)
   if (context.cancel !== null) return endCancelled(context)
-  return goOn(context, verdict.reason ?? ownReason(context))
+  const steered = context.inbox['next-step'].length > 0
+  return steered && stepsSpent(context) ? endSpent(context) : goOn(context, verdict.reason ?? ownReason(context))
 }

@@ -5,6 +5,7 @@ import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
 import type { LlmRequest } from '../log/requests.ts'
 import { type Service, serviceActor } from './actor.ts'
+import { either } from './either.ts'
 import { callHook } from './hooks/failure.ts'
 import type { AskModelInput } from './inputs.ts'
 import type { ModelAdapter } from './llm/adapter.ts'
@@ -36,7 +37,7 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
   const { input, runtime } = service
   const { turn } = runtime
   // The turn's signal ends the request; so does closing, which leaves the turn open.
-  const signal = AbortSignal.any([turn.signal, runtime.closing])
+  const { signal, release } = either(turn.signal, runtime.closing)
   const aborted = (partial?: Answer): Verdict => ({
     type: 'verdict.aborted',
     ...attemptOf(input),
@@ -62,6 +63,7 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     throw thrown
   } finally {
     turn.partial = undefined
+    release()
   }
 }
 

@@ -66,30 +66,45 @@ export interface RepeatGuard {
   warning(name: string, rawArguments: string): string | undefined
 }
 
-export function createRepeatGuard(
-  { warnAfter, stopAfter }: RepeatBounds,
+export const createRepeatGuard = (
+  bounds: RepeatBounds,
   repeats: Repeats,
   tools: ReadonlyMap<string, Tool>,
-): RepeatGuard {
-  const counts = (name: string): boolean => tools.get(name)?.repeatable !== true
-  return {
-    stops(calls) {
-      for (const [i, { name, arguments: raw }] of calls.entries()) {
-        if (!counts(name)) continue
-        const here = calls.slice(0, i + 1).filter((call) => call.name === name && call.arguments === raw).length
-        const count = repeats.count(name, raw) + here
-        if (count >= stopAfter) return { name, count }
-      }
-      return undefined
-    },
-    warning(name, raw) {
-      const count = counts(name) ? repeats.count(name, raw) : 0
-      if (count < warnAfter) return undefined
-      return (
-        `This turn has now called ${name} ${count} times with the same arguments. ` +
-        `Its result will not change by asking again: use what it gave, or try something else. ` +
-        `At ${stopAfter} such calls the turn is ended.`
-      )
-    },
+): RepeatGuard => new TurnRepeatGuard(bounds, repeats, tools)
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class TurnRepeatGuard implements RepeatGuard {
+  readonly #bounds: RepeatBounds
+  readonly #repeats: Repeats
+  readonly #tools: ReadonlyMap<string, Tool>
+
+  constructor(bounds: RepeatBounds, repeats: Repeats, tools: ReadonlyMap<string, Tool>) {
+    this.#bounds = bounds
+    this.#repeats = repeats
+    this.#tools = tools
+  }
+
+  stops(calls: readonly ToolCallBlock[]): { readonly name: string; readonly count: number } | undefined {
+    for (const [i, { name, arguments: raw }] of calls.entries()) {
+      if (!this.#counts(name)) continue
+      const here = calls.slice(0, i + 1).filter((call) => call.name === name && call.arguments === raw).length
+      const count = this.#repeats.count(name, raw) + here
+      if (count >= this.#bounds.stopAfter) return { name, count }
+    }
+    return undefined
+  }
+
+  warning(name: string, raw: string): string | undefined {
+    const count = this.#counts(name) ? this.#repeats.count(name, raw) : 0
+    if (count < this.#bounds.warnAfter) return undefined
+    return (
+      `This turn has now called ${name} ${count} times with the same arguments. ` +
+      `Its result will not change by asking again: use what it gave, or try something else. ` +
+      `At ${this.#bounds.stopAfter} such calls the turn is ended.`
+    )
+  }
+
+  #counts(name: string): boolean {
+    return this.#tools.get(name)?.repeatable !== true
   }
 }

@@ -292,3 +292,59 @@ test('a model that is streaming is left when the turn is cancelled, even if it h
   expect((await running).reason).toEqual({ kind: 'aborted', cause: { kind: 'user' } })
   expect(ofType(await started.log(), 'assistant/message')).toMatchObject([{ data: { interrupted: true } }])
 })
+
+test('a hook that heeds its signal by throwing has not failed', async () => {
+  let asked = (): void => {}
+  const begun = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  await using started = await startAgent({
+    hooks: {
+      'agent/pre-step': ({ signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason))
+          asked()
+        }),
+    },
+  })
+  const running = started.agent.run('hi')
+  await begun
+  await started.agent.cancel()
+  expect((await running).reason.kind).toBe('aborted')
+  expect(ofType(await started.log(), 'agent/hook-failed')).toEqual([])
+})
+
+test('a tool left behind by its turn cannot steer the agent any more', async () => {
+  let leak: ((text: string) => unknown) | undefined
+  const leaky = tool({
+    name: 'echo',
+    description: 'Leaks',
+    parameters: {},
+    execute: (_, { steer }) => {
+      leak = steer
+      return 'ok'
+    },
+  })
+  await using started = await startAgent({ model: calls(), tools: [leaky] })
+  await started.agent.run('go')
+  expect(() => leak?.('psst')).toThrow(expect.objectContaining({ code: 'TURN_OVER' }))
+  expect(started.agent.inbox.nextStep).toEqual([])
+})
+
+test('a cancel that an idle observer gives right after a message resolves when that turn is over and durable', async () => {
+  await using started = await startAgent()
+  const { agent } = started
+  const cancelled = new Promise<number>((resolve) => {
+    const dispose = agent.on('agent/status', (status) => {
+      if (status !== 'idle') return
+      dispose()
+      agent.followup('second')
+      void agent.cancel().then(() => resolve(agent.session.head))
+    })
+  })
+  await agent.run('first')
+  const head = await cancelled
+  const log = await started.log()
+  expect(ofType(log, 'turn/end').map(({ data }) => data.reason.kind)).toEqual(['completed', 'aborted'])
+  expect(head).toBe(log.length)
+})

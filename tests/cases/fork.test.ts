@@ -61,7 +61,13 @@ const scenarios: Record<
     parent.agent.followup('go')
     parent.agent.followup('and then')
     await settle(20)
-    return parent
+    return {
+      agent: parent.agent,
+      async [Symbol.asyncDispose]() {
+        await parent.agent.close({ graceMs: 0 })
+        await parent[Symbol.asyncDispose]()
+      },
+    }
   },
   async 'approvals: one given, one denied, one asked'(store) {
     const model = scripted((_, n) => [toolCall('pay', { n }, { id: `p${n}` })])
@@ -197,7 +203,6 @@ describe.each(Object.entries(scenarios))('[fork-004] a fork at any place of %s',
     }
     expect(await stored(store, 'session')).toEqual(log)
     expect(begunByParent).toEqual([...new Set(begunByParent)])
-    await parent.agent.close({ graceMs: 0 })
   }, 60_000)
 })
 

@@ -93,3 +93,17 @@ test('a message that waits when the steps are spent stays queued, and the turn e
 test.each([0, -1, 2.5, Number.NaN])('a turn of %d steps is refused', async (maxSteps) => {
   await expect(startAgent({ maxSteps })).rejects.toThrow(InvalidOption)
 })
+
+test('[maxsteps-007] a hook that steers whenever the turn would stop cannot go past the steps, nor start a turn with what it left', async () => {
+  const model = scripted(() => 'an answer')
+  await using started = await startAgent({
+    model,
+    maxSteps: 2,
+    hooks: { 'agent/turn-stopping': () => void started.agent.steer('go on') },
+  })
+  expect((await started.agent.run('go')).reason).toEqual({ kind: 'max-steps', maxSteps: 2 })
+  await started.agent.whenIdle()
+  expect(model.requests).toHaveLength(2)
+  expect(ofType(await started.log(), 'turn/start')).toHaveLength(1)
+  expect(started.agent.inbox.nextStep).toHaveLength(1)
+})

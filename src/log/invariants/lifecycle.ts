@@ -70,8 +70,9 @@ function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end'
   if (owed && (kind === 'completed' || kind === 'max-tokens')) {
     report('RESULTS-OWED', `turn ${frame.turn} ends ${kind} though the model has not seen the last results`)
   }
-  if (kind === 'max-steps' && !(owed && frame.step >= frame.limits.maxSteps)) {
-    report('MAX-STEPS', `turn ${frame.turn} ends max-steps after step ${frame.step} with no results owed`)
+  const wanted = owed || frame.inbox['next-step'].length > 0
+  if (kind === 'max-steps' && !(wanted && frame.step >= frame.limits.maxSteps)) {
+    report('MAX-STEPS', `turn ${frame.turn} ends max-steps after step ${frame.step} with nothing to go on for`)
   }
 }
 

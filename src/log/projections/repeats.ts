@@ -9,19 +9,27 @@ export interface Repeats {
   count(name: string, rawArguments: string): number
 }
 
-export function createRepeats(): Repeats {
-  let counts = new Map<string, number>()
-  const key = (name: string, raw: string): string => `${name} ${argumentsDigest(raw)}`
-  return {
-    place(event) {
-      if (event.type === 'turn/start') counts = new Map()
-      if (event.type !== 'assistant/message' || event.data.calls.length === 0) return
-      for (const block of event.data.message.content) {
-        if (block.type !== 'tool-call') continue
-        const { name, arguments: raw } = block as ToolCallBlock
-        counts.set(key(name, raw), (counts.get(key(name, raw)) ?? 0) + 1)
-      }
-    },
-    count: (name, raw) => counts.get(key(name, raw)) ?? 0,
+export const createRepeats = (): Repeats => new TurnRepeats()
+
+const key = (name: string, raw: string): string => `${name} ${argumentsDigest(raw)}`
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class TurnRepeats implements Repeats {
+  /** Made with the turn's first call. */
+  #counts: Map<string, number> | undefined
+
+  place(event: SessionEvent): void {
+    if (event.type === 'turn/start') this.#counts = undefined
+    if (event.type !== 'assistant/message' || event.data.calls.length === 0) return
+    for (const block of event.data.message.content) {
+      if (block.type !== 'tool-call') continue
+      const { name, arguments: raw } = block as ToolCallBlock
+      this.#counts ??= new Map()
+      this.#counts.set(key(name, raw), this.count(name, raw) + 1)
+    }
+  }
+
+  count(name: string, raw: string): number {
+    return this.#counts?.get(key(name, raw)) ?? 0
   }
 }

@@ -11,26 +11,26 @@ import type { MessageRecord } from './standings.ts'
 
 export interface SessionOptions {
   /** Epoch ms, stamped on events; it may go back, the log's time does not. */
-  readonly now: () => number
+  now(): number
   /** Stamped on `turn/start`. */
   readonly limits: TurnLimits
   /**
    * Told of each sealed batch, synchronously, before it is durable; with takes alone the list is empty. What it records
    * is the next batch, sealed right after this one. A throw of this or the next is an uncaught exception and stops nothing.
    */
-  readonly onSealed?: (events: readonly SessionEvent[]) => void
+  onSealed?(events: readonly SessionEvent[]): void
   /** Told of events once durable, in order, each once. */
-  readonly onDurable?: (events: readonly SessionEvent[]) => void
+  onDurable?(events: readonly SessionEvent[]): void
   /** Asked when a batch was sealed and observers were told; it goes in the same append. */
-  readonly summary?: () => SummaryUpdate
+  summary?(): SummaryUpdate
   /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
-  readonly held?: () => boolean
+  held?(): boolean
   /** Asked by `replace`: false while a step is open. */
-  readonly mayReplace?: () => boolean
+  mayReplace?(): boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */
-  readonly onLoaded?: (event: SessionEvent) => void
+  onLoaded?(event: SessionEvent): void
   /** Told once of the failure, right after `failed` aborted: for who would else make a signal only to listen. */
-  readonly onFailed?: (error: PawlError) => void
+  onFailed?(error: PawlError): void
   /** How long `flush` and `close` wait for the store, in real ms (30_000). */
   readonly storeTimeoutMs?: number
   /** How long chunks alone wait for others, in real ms (20). The first goes at once, and 64 kB do. 0: none waits. */

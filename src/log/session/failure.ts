@@ -9,9 +9,9 @@ export function asPawlError(thrown: unknown, doing: string): PawlError {
 }
 
 /** Tells an observer. What it throws is its defect: an uncaught exception, and never the log's failure. */
-export function report<T>(observer: ((value: T) => void) | undefined, value: T): void {
+export function report(tell: () => void): void {
   try {
-    observer?.(value)
+    tell()
   } catch (error) {
     queueMicrotask(() => {
       throw error

@@ -22,11 +22,9 @@ export interface Feed {
   }): AsyncGenerator<SessionEvent, void, void>
 }
 
-export interface FeedOptions {
-  readonly store: LogStore
-  readonly sessionId: string
-  /** The next seq, durable. No event from there on is shown. */
-  readonly head: () => number
+/** `head` is the next seq, durable: no event from there on is shown. */
+interface Durable {
+  readonly head: number
 }
 
 /** What one live reader has not yet seen. */
@@ -38,17 +36,22 @@ interface Tap {
   wake: () => void
 }
 
-export const createFeed = (options: FeedOptions): Feed => new DurableFeed(options)
+export const createFeed = (store: LogStore, sessionId: string, durable: Durable): Feed =>
+  new DurableFeed(store, sessionId, durable)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class DurableFeed implements Feed {
-  readonly #options: FeedOptions
+  readonly #store: LogStore
+  readonly #sessionId: string
+  readonly #durable: Durable
   /** Made with the first live reader. */
   #taps: Set<Tap> | undefined
   #ended: { readonly failure: PawlError | undefined } | undefined
 
-  constructor(options: FeedOptions) {
-    this.#options = options
+  constructor(store: LogStore, sessionId: string, durable: Durable) {
+    this.#store = store
+    this.#sessionId = sessionId
+    this.#durable = durable
   }
 
   publish(events: readonly SessionEvent[], bytes: number): void {
@@ -71,13 +74,12 @@ class DurableFeed implements Feed {
   }
 
   read({ from, live, signal }: Parameters<Feed['read']>[0]): AsyncGenerator<SessionEvent, void, void> {
-    const to = this.#options.head()
+    const to = this.#durable.head
     return live ? this.#live(from, signal) : this.#stored(from, () => to, signal)
   }
 
   async *#stored(from: number, to: () => number, signal: AbortSignal | undefined) {
-    const { store, sessionId } = this.#options
-    for await (const event of store.read(sessionId, { from })) {
+    for await (const event of this.#store.read(this.#sessionId, { from })) {
       if (signal?.aborted || event.seq >= to()) return
       yield event
     }
@@ -112,7 +114,7 @@ class DurableFeed implements Feed {
   }
 
   async *#live(from: number, signal: AbortSignal | undefined) {
-    const { head } = this.#options
+    const head = (): number => this.#durable.head
     let next = from
     while (!signal?.aborted) {
       // Between the last look at the head and the tap nothing can run, so nothing is missed.

@@ -4,8 +4,9 @@
  */
 import { InvalidEvent } from '../errors.ts'
 import { type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
-import type { CommandOutcome, SummaryUpdate } from '../store.ts'
+import type { CommandOutcome } from '../store.ts'
 import { placed, type ValidEvent, validateNew } from '../validate.ts'
+import type { SessionOptions } from './contract.ts'
 import { report } from './failure.ts'
 import type { Folded } from './folded.ts'
 import type { Batch, Take } from './writer.ts'
@@ -17,15 +18,11 @@ export interface Note {
   readonly ignorable: true
 }
 
-export interface RecorderOptions {
-  readonly folded: Folded
-  readonly now: () => number
-  readonly limits: TurnLimits
-  readonly held: (() => boolean) | undefined
-  readonly onSealed: ((events: readonly SessionEvent[]) => void) | undefined
-  readonly summary: (() => SummaryUpdate) | undefined
-  /** Takes each sealed batch, in order. */
-  readonly enqueue: (batch: Batch) => void
+type RecorderOptions = Pick<SessionOptions, 'now' | 'limits' | 'held' | 'onSealed' | 'summary'>
+
+/** Takes each sealed batch, in order. */
+interface Queue {
+  enqueue(batch: Batch): void
 }
 
 export interface Recorder {
@@ -39,19 +36,24 @@ export interface Recorder {
   inHand(): readonly SessionEvent[]
 }
 
-export const createRecorder = (options: RecorderOptions): Recorder => new BatchRecorder(options)
+export const createRecorder = (folded: Folded, options: RecorderOptions, queue: Queue): Recorder =>
+  new BatchRecorder(folded, options, queue)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class BatchRecorder implements Recorder {
+  readonly #folded: Folded
   readonly #options: RecorderOptions
+  readonly #queue: Queue
   /** The number of the last batch that was opened. */
   #number = 0
   /** The batch in hand; none while nothing is in it. */
   #hand: Batch | undefined
   #sealing: Batch | undefined
 
-  constructor(options: RecorderOptions) {
+  constructor(folded: Folded, options: RecorderOptions, queue: Queue) {
+    this.#folded = folded
     this.#options = options
+    this.#queue = queue
   }
 
   get lastBatch(): number {
@@ -61,7 +63,7 @@ class BatchRecorder implements Recorder {
   record(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
     const valid = this.#validated(events)
     for (const event of valid) {
-      this.#options.folded.place(event)
+      this.#folded.place(event)
       const hand = this.#open()
       hand.events.push(event)
       hand.bytes += ENVELOPE_BYTES + roughBytes(event.data)
@@ -95,17 +97,22 @@ class BatchRecorder implements Recorder {
     this.#hand = undefined
     this.#sealing = batch
     if (batch.takes.length > 0) batch.takes = batch.takes.map((take) => located(take, batch.events[0]))
-    report(this.#options.onSealed, batch.events)
-    const { summary } = this.#options
-    if (summary !== undefined) report(() => summarize(batch, summary), batch)
+    report(() => this.#options.onSealed?.(batch.events))
+    report(() => this.#summarize(batch))
     this.#sealing = undefined
-    this.#options.enqueue(batch)
+    this.#queue.enqueue(batch)
+  }
+
+  #summarize(batch: Batch): void {
+    const summary = this.#options.summary?.()
+    if (summary !== undefined) batch.summary = summary
   }
 
   /** Changes nothing: what it throws leaves the session as it was. */
   #validated(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
-    const { folded, now, limits } = this.#options
-    const time = Math.max(folded.lastTime, Math.floor(now()))
+    const folded = this.#folded
+    const { limits } = this.#options
+    const time = Math.max(folded.lastTime, Math.floor(this.#options.now()))
     const placed: SessionEvent[] = []
     for (const event of events) {
       const valid = validateNew(stamped(event, limits))
@@ -122,7 +129,7 @@ class BatchRecorder implements Recorder {
     if (event.type !== 'tool/result' || event.sourceEventSeqs !== undefined) return event
     const { callId } = event.data.message.source
     const call = before.findLast((each) => each.type === 'tool/call' && each.data.callId === callId)
-    const source = call?.seq ?? this.#options.folded.calls.scheduledAt(callId)
+    const source = call?.seq ?? this.#folded.calls.scheduledAt(callId)
     if (source === undefined) return event
     return placedAt({ ...valid, marks: { ...valid.marks, sourceEventSeqs: Object.freeze([source]) } }, place)
   }
@@ -131,12 +138,8 @@ class BatchRecorder implements Recorder {
   #checkSurface(event: SessionEvent, recorded: number): void {
     if (typeof event.surfaceOp !== 'object') return
     if (recorded > 1) throw new InvalidEvent(`${event.type}: what replaces part of the surface is recorded alone`)
-    this.#options.folded.surface.check(event)
+    this.#folded.surface.check(event)
   }
-}
-
-const summarize = (batch: Batch, summary: () => SummaryUpdate): void => {
-  batch.summary = summary()
 }
 
 const NO_TAKES: readonly Take[] = Object.freeze([])

@@ -32,10 +32,14 @@ export interface WriterOptions {
   readonly ownership: Ownership
   /** Chunks alone wait this long for others, in ms; the first goes at once. 0: none waits. */
   readonly windowMs: number
+  readonly told: WriterObserver
+}
+
+export interface WriterObserver {
   /** Told of each group once durable, with its rough bytes. */
-  readonly onAcknowledged: (events: readonly SessionEvent[], bytes: number) => void
+  acknowledged(events: readonly SessionEvent[], bytes: number): void
   /** Told once, when an append failed for good. */
-  readonly onFailure: (error: PawlError) => void
+  fail(error: PawlError): void
 }
 
 export interface Writer {
@@ -169,7 +173,7 @@ class LogWriter implements Writer {
     const failure = await this.#attempt(events, { expectedSeq: this.#head, ...gather(group) })
     if (this.#failed) return
     if (failure === undefined) this.#acknowledge(group, events)
-    else this.#options.onFailure(failure)
+    else this.#options.told.fail(failure)
   }
 
   async #attempt(events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> {
@@ -202,7 +206,7 @@ class LogWriter implements Writer {
     this.#head += events.length
     this.#inFlight = NO_BATCHES
     this.#flightBytes = 0
-    this.#options.onAcknowledged(events, bytes)
+    this.#options.told.acknowledged(events, bytes)
     this.#heads.reach(this.#head)
     this.#flushedNumber = group.at(-1)?.number ?? this.#flushedNumber
     this.#numbers.reach(this.#flushedNumber)

@@ -40,10 +40,15 @@ export function callHook<K extends Waterfall['name']>(
   return runWaterfall(hook, handlers, payload, watched).catch((thrown: unknown) => {
     // A hook left behind by its turn speaks to nobody.
     const late = signal !== runtime.turn.signal
-    if (inCore?.thrown !== thrown && !late) reportHookFailure(runtime, hook, at, thrown)
+    const ofCore = inCore?.thrown === thrown
+    if (!ofCore && !late && !heeds(signal, thrown)) reportHookFailure(runtime, hook, at, thrown)
     throw thrown
   })
 }
+
+/** Throwing because the turn was cancelled is what a signal is for, and no failure. */
+const heeds = (signal: AbortSignal, thrown: unknown): boolean =>
+  signal.aborted && (thrown === signal.reason || (thrown instanceof Error && thrown.name === 'AbortError'))
 
 /** Records `agent/hook-failed`. A session that failed or closes takes nothing, and nobody is owed the trace then. */
 export function reportHookFailure(runtime: AgentRuntime, hook: string, at: Position, thrown: unknown): void {

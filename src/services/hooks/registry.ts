@@ -23,29 +23,41 @@ export interface HookRegistry {
 type Lists = { [K in keyof Hooks]?: readonly Hooks[K][] }
 
 export function createHooks(initial: Partial<Hooks> = {}): HookRegistry {
-  const lists: Lists = {}
-  const registry: HookRegistry = {
-    add(name, handler) {
-      const entry = { handler }
-      lists[name] = [...registry.of(name), entry.handler] as Lists[typeof name]
-      let removed = false
-      return () => {
-        if (removed) return
-        removed = true
-        const handlers = [...registry.of(name)]
-        handlers.splice(handlers.indexOf(handler), 1)
-        lists[name] = handlers as Lists[typeof name]
-      }
-    },
-    of: (name) => (lists[name] ?? []) as readonly Hooks[typeof name][],
-    has: (name) => (lists[name]?.length ?? 0) > 0,
-    tell(name, payload) {
-      for (const observer of registry.of(name)) contain(name, observer as Observer, payload)
-    },
-  }
+  const registry = new AgentHooks()
   for (const name of Object.keys(initial) as (keyof Hooks)[]) addInitial(registry, initial, name)
   return registry
 }
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class AgentHooks implements HookRegistry {
+  readonly #lists: Lists = {}
+
+  add<K extends keyof Hooks>(name: K, handler: Hooks[K]): () => void {
+    this.#lists[name] = [...this.of(name), handler] as Lists[K]
+    let removed = false
+    return () => {
+      if (removed) return
+      removed = true
+      const handlers = [...this.of(name)]
+      handlers.splice(handlers.indexOf(handler), 1)
+      this.#lists[name] = handlers as Lists[K]
+    }
+  }
+
+  of<K extends keyof Hooks>(name: K): readonly Hooks[K][] {
+    return (this.#lists[name] ?? NOBODY) as readonly Hooks[K][]
+  }
+
+  has(name: keyof Hooks): boolean {
+    return this.of(name).length > 0
+  }
+
+  tell<K extends Observed>(name: K, payload: Parameters<Hooks[K]>[0]): void {
+    for (const observer of this.of(name)) contain(name, observer as Observer, payload)
+  }
+}
+
+const NOBODY: readonly never[] = Object.freeze([])
 
 function addInitial<K extends keyof Hooks>(registry: HookRegistry, initial: Partial<Hooks>, name: K): void {
   const handler = initial[name]

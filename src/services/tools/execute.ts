@@ -1,4 +1,5 @@
 /** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
+import { PawlError } from '../../log/errors.ts'
 import type { Json } from '../../log/json.ts'
 import type { UserMessage } from '../../log/messages.ts'
 import { callHook } from '../hooks/failure.ts'
@@ -6,7 +7,7 @@ import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { idempotencyKey, type Materialised } from './call.ts'
-import type { Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import {
   abortedBeforeDispatch,
   abortedWhileRunning,
@@ -110,7 +111,13 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Parameters<ToolContext['steer']>[0]): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
+  const { turn: opened } = runtime
+  /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
+  const current = (from: Input): UserMessage => {
+    if (runtime.turn === opened) return message(from)
+    throw new PawlError(`Call "${input.callId}" is of a turn that is over: send through the agent instead`, 'TURN_OVER')
+  }
   const { turn, step, callId, run } = input
   return {
     signal,
@@ -120,8 +127,8 @@ function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal,
     callId,
     run,
     idempotencyKey: idempotencyKey(runtime, callId),
-    steer: (from) => runtime.steer(message(from)),
-    inject: (from) => runtime.inject(message(from)),
+    steer: (from) => runtime.steer(current(from)),
+    inject: (from) => runtime.inject(current(from)),
     addContext: (from) => {
       said.contexts.push(message(from))
     },

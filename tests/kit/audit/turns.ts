@@ -53,7 +53,8 @@ function reasonFits(frame: Frame, reason: EventMap['turn/end']['reason']): void 
   frame.must(!cancelled || kind === (bound ? cause : 'aborted'), 'the reason is the cause')
   const toolsAnswered = frame.outcome?.kind === 'tool-calls'
   const spent = frame.step >= frame.limits.maxSteps
-  if (kind === 'max-steps') frame.must(toolsAnswered && spent, 'max-steps: the model was owed results')
+  const steered = frame.queues['next-step'].length > 0
+  if (kind === 'max-steps') frame.must((toolsAnswered || steered) && spent, 'max-steps: something wanted another step')
   if (kind === 'completed' || kind === 'max-tokens') {
     const skipped = frame.lastMoving?.type === 'agent/inbox/spliced'
     frame.must(!toolsAnswered || skipped, 'a turn whose model is owed results goes on')

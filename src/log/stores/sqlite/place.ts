@@ -41,10 +41,21 @@ export function makePlace(path: string, statfs: Statfs = statfsSync): string {
   if (found !== undefined) return found
   return guard(path, () => {
     refuseNetwork(path, statfs)
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(resolve(path)))
     createPrivate(path)
     return realpathSync(path)
   })
+}
+
+/** Folder by folder: `recursive` never comes back from a file system that makes no folders, such as /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, 0o700)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
 }
 
 /** Creates an empty file that only its user may read; does nothing when there is one. */
