@@ -95,7 +95,8 @@ class AgentFacade implements Agent {
     signal?.throwIfAborted()
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
-      if (this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
+      if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })

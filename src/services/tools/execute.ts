@@ -55,12 +55,15 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   const { signal } = info
   if (signal.aborted) return abortedBeforeDispatch
   const own = new AbortController()
-  const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
+  const abort = (): void => own.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const context = contextOf(runtime, input, own.signal, said)
   try {
     const outcome = await inTime(runtime, execution, tool, own, context, said)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
     // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
+    signal.removeEventListener('abort', abort)
     said.contexts = Object.freeze([...said.contexts]) as UserMessage[]
   }
 }
