@@ -114,7 +114,7 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId(), runtime.mask)
   const { turn: opened } = runtime
   /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
   const current = (from: Input): UserMessage => {
