@@ -38,7 +38,7 @@ export async function openAgent(
   ownership: Ownership,
   options: AgentOptions,
   checked: Checked,
-  watch: Watch = {},
+  watch: Watch,
 ): Promise<Agent> {
   const living = new LivingAgent({ store, ownership, options, checked, watch })
   const session = await openSession(store, ownership, living)
@@ -62,6 +62,6 @@ export async function openAgent(
     })
   }
   // Only the store can fail here, and then the session fails with it.
-  void mailbox.serve(ownership.commands(living.closing.signal)).catch((error: unknown) => living.die(error))
+  mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
   return agent
 }

@@ -51,7 +51,7 @@ export interface AgentRuntime {
   readonly turn: OpenTurn
   readonly digester: RequestDigester
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
-  readonly closing: AbortSignal
+  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
   steer(message: UserMessage): ToolReceipt
