@@ -5,7 +5,9 @@
  */
 import { BehaviorSubject } from 'rxjs'
 import type { ActorRefFrom } from 'xstate'
+import type { PawlError } from '../log/errors.ts'
 import type { BoundCause, OnCrash, Recordable, SessionEvent, TurnLimits } from '../log/events.ts'
+import type { Json } from '../log/json.ts'
 import type { Session, SessionOptions } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import type { agentMachine } from '../machines/agent.ts'
@@ -17,6 +19,9 @@ import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
+import { maskError } from '../services/masking/errors.ts'
+import { maskEvent } from '../services/masking/events.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Answer } from '../services/verdicts.ts'
 import type { Agent } from './agent.ts'
 import { createApprovals } from './approvals.ts'
@@ -108,6 +113,10 @@ export class LivingAgent
     return this.checked.newId
   }
 
+  get mask(): Mask {
+    return this.checked.mask
+  }
+
   get settleTimeoutMs(): number {
     return this.checked.settleTimeoutMs
   }
@@ -153,6 +162,14 @@ export class LivingAgent
 
   held(): boolean {
     return this.#recording
+  }
+
+  masked(type: string, data: Json): Json {
+    return maskEvent(this.mask, type, data)
+  }
+
+  maskError(error: PawlError): void {
+    maskError(this.mask, error)
   }
 
   mayReplace(): boolean {

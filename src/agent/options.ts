@@ -8,6 +8,7 @@ import type { Bounds, RepeatBounds, ScopedBounds } from '../services/limits.ts'
 import type { ModelAdapter, RetryPolicy } from '../services/llm/adapter.ts'
 import { completePolicy } from '../services/llm/retry.ts'
 import type { Section } from '../services/llm/sections.ts'
+import { createMask, type Mask } from '../services/masking/mask.ts'
 import type { Settings } from '../services/runtime.ts'
 import type { Tool } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
@@ -58,6 +59,10 @@ export interface AgentOptions {
   readonly limits?: { readonly turn?: Limits; readonly session?: Limits }
   /** The same call with the same arguments in one turn: the model is warned, then the turn ends; 3 and 6. */
   readonly repeatedCalls?: RepeatBounds | false
+  /**
+   * Values that are masked as `[secret]` before anything is recorded, at least 4 characters each; so the model, and a tool
+   * that is given one by the model, sees the mark. What looks like a credential is masked without being listed.
+   */
   readonly secrets?: readonly string[]
   readonly fallbackDir?: string
   /** ms to wait for the store; 30,000. */
@@ -82,6 +87,7 @@ export interface Checked {
   readonly maxResumes: number
   readonly limits: ScopedBounds | undefined
   readonly repeatedCalls: RepeatBounds | false
+  readonly mask: Mask
   readonly clock: Clock
   readonly random: () => number
   readonly newId: () => string
@@ -111,6 +117,7 @@ export function checkOptions(options: AgentOptions): Checked {
     maxResumes,
     limits: limitsOf(options),
     repeatedCalls: repeatsOf(options),
+    mask: createMask(options),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     newId: options.newId ?? randomId,

@@ -8,6 +8,7 @@ import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { proposeContext } from './llm/runtime-context.ts'
+import type { Mask } from './masking/mask.ts'
 import type { PreparedDecision, Verdict } from './verdicts.ts'
 
 const HOOK = 'agent/pre-step'
@@ -44,7 +45,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
-    return prepared(input, checked(decided))
+    return prepared(input, checked(decided, runtime.mask))
   } catch (thrown) {
     if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
     throw thrown
@@ -52,12 +53,12 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 }
 
 /** A decision is data from outside: only what the log takes enters it. */
-function checked(decided: PreStep): PreparedDecision {
+function checked(decided: PreStep, mask: Mask): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
       return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
     case 'enter':
-      return { kind: 'enter', messages: unique(decided.messages.map((message) => toMessage(message, message.id))) }
+      return { kind: 'enter', messages: unique(decided.messages.map((one) => toMessage(one, one.id, mask))) }
     default:
       throw new HookMisuse(HOOK, 'it must give { kind: "enter", messages } or { kind: "reject", reason? }')
   }

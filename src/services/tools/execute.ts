@@ -55,12 +55,15 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   const { signal } = info
   if (signal.aborted) return abortedBeforeDispatch
   const own = new AbortController()
-  const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
+  const abort = (): void => own.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const context = contextOf(runtime, input, own.signal, said)
   try {
     const outcome = await inTime(runtime, execution, tool, own, context, said)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
     // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
+    signal.removeEventListener('abort', abort)
     said.contexts = Object.freeze([...said.contexts]) as UserMessage[]
   }
 }
@@ -111,7 +114,7 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId(), runtime.mask)
   const { turn: opened } = runtime
   /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
   const current = (from: Input): UserMessage => {

@@ -31,17 +31,18 @@ export interface Final {
 export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise<Final> {
   const { input, info, outcome, meta } = settled
   const at = { turn: input.turn, step: input.step }
+  const { mask } = runtime
   const contexts = settled.contexts ?? []
   try {
     const payload = { ...info, outcome }
     const decided = await callHook(runtime, HOOK, at, payload, async () => ({ kind: 'accept' as const }))
-    const added = (decided.contexts ?? []).map((context) => toMessage(context as Input, runtime.newId()))
+    const added = (decided.contexts ?? []).map((context) => toMessage(context as Input, runtime.newId(), mask))
     // A blocked call keeps nothing of what its tool added.
-    if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: added }
+    if (decided.kind === 'block') return { result: resultOf(mask, failedOutcome(decided.feedback)), contexts: added }
     const final = await rewritten(settled, decided)
-    return { result: resultOf(final, final.kind === 'ok' ? meta : undefined), contexts: [...contexts, ...added] }
+    return { result: resultOf(mask, final, final.kind === 'ok' ? meta : undefined), contexts: [...contexts, ...added] }
   } catch (thrown) {
-    return { result: resultOf(thrownOutcome(thrown)), contexts }
+    return { result: resultOf(mask, thrownOutcome(thrown)), contexts }
   }
 }
 
