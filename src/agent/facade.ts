@@ -143,7 +143,8 @@ class AgentFacade implements Agent {
     await this.#recorded()
   }
 
-  fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+  async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+    assertOpen(this.#parts)
     return this.#parts.fork(options)
   }
 

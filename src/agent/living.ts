@@ -36,6 +36,7 @@ import { createReceipts } from './receipts.ts'
 import { statusOf, summaryOf } from './status.ts'
 import { createTurnControl, type TurnControlOptions } from './turn-control.ts'
 import { createTurns, type TurnResult } from './turns.ts'
+import { eventDigest, saveUnsaved } from './unsaved.ts'
 import { createWaiters } from './waiters.ts'
 
 /** For who embeds an agent: what is durable, in order. */
@@ -81,11 +82,14 @@ export class LivingAgent
   readonly #watch: Watch
   readonly #turns = createTurns()
   readonly #inspect: AgentOptions['inspect']
+  readonly #fallbackDir: string | undefined
   /** The log folded while it is read; dropped then. */
   #folding: ReturnType<typeof createFold> | undefined = createFold()
   #inspection: ((event: SessionEvent) => void) | undefined
   #disposers: readonly (() => void | Promise<void>)[] = NO_DISPOSERS
   #lastReason: string | undefined
+  /** What the tail continues that a failing store does not take. */
+  #lastDurable: SessionEvent | undefined
   #summary: SummaryUpdate = NO_SUMMARY
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   #recording = false
@@ -103,6 +107,7 @@ export class LivingAgent
     this.#ownership = ownership
     this.#watch = watch
     this.#inspect = options.inspect
+    this.#fallbackDir = options.fallbackDir
   }
 
   get clock(): Clock {
@@ -128,6 +133,7 @@ export class LivingAgent
   // What the session asks and tells.
 
   onLoaded(event: SessionEvent): void {
+    this.#lastDurable = event
     this.#folding?.push(event)
     this.observer.load(event)
     this.#take(event)
@@ -142,6 +148,7 @@ export class LivingAgent
   }
 
   onDurable(events: readonly SessionEvent[]): void {
+    this.#lastDurable = events.at(-1) ?? this.#lastDurable
     for (const event of events) {
       const ended = this.#turns.place(event)
       this.receipts.place(event, ended)
@@ -151,9 +158,16 @@ export class LivingAgent
     this.waiters.look()
   }
 
-  onFailed(error: unknown): void {
-    if (this.actor === undefined) this.#failedEarly = { error }
-    else this.die(error)
+  onFailed(error: PawlError): void {
+    if (this.actor === undefined) {
+      this.#failedEarly = { error }
+      return
+    }
+    // First, because whoever is told of the failure may end the process.
+    this.#keepUnsaved(error)
+    this.die(error)
+    // Dead, it only keeps the session from whoever would carry it on.
+    void this.#ownership.release().catch(() => {})
   }
 
   summary(): SummaryUpdate {
@@ -276,6 +290,14 @@ export class LivingAgent
     this.#setStatus('failed')
     this.receipts.fail(error)
     this.waiters.fail(error)
+  }
+
+  #keepUnsaved(failure: PawlError): void {
+    const { id: sessionId, header, epoch, head: expectedSeq } = this.session
+    const after = this.#lastDurable === undefined ? null : eventDigest(this.#lastDurable)
+    const events = this.session.unflushed()
+    const tail = { format: 1, sessionId, createdAt: header.createdAt, epoch, expectedSeq, after, events } as const
+    saveUnsaved(tail, failure, this.#fallbackDir)
   }
 
   #settled(reached: AgentSnapshot): void {

@@ -64,6 +64,10 @@ export interface AgentOptions {
    * that is given one by the model, sees the mark. What looks like a credential is masked without being listed.
    */
   readonly secrets?: readonly string[]
+  /**
+   * A folder of this user's for what a failing store did not take: it goes where it belongs when the session is next
+   * opened with the same folder. Without one it is a line on stderr.
+   */
   readonly fallbackDir?: string
   /** ms to wait for the store; 30,000. */
   readonly storeTimeoutMs?: number
@@ -105,6 +109,7 @@ export function checkOptions(options: AgentOptions): Checked {
   demand('storeTimeoutMs', isDelay(storeTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
   demand('recovery', recovery === 'continue' || recovery === 'interrupt', '"continue" or "interrupt"')
   demand('sessionId', sessionId === undefined || isName(sessionId), 'text of 1 to 256 characters')
+  demand('fallbackDir', options.fallbackDir !== '', 'the path of a folder')
   if (options.retry !== undefined) completePolicy(options.retry)
   return {
     settings: settingsOf(options),

@@ -18,6 +18,9 @@ export async function load(
 ): Promise<Folded> {
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
+  if (header.seedLength !== undefined && head <= header.seedLength) {
+    throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
+  }
   const folded = createFolded()
   let stepOpen = false
   for await (const stored of store.read(header.id)) {
