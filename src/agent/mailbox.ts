@@ -14,6 +14,7 @@ import type { Approvals } from './approvals.ts'
 import { checkedCause, checkedWords } from './checked.ts'
 
 export interface MailboxOptions {
+  readonly closing: { readonly begun: boolean }
   readonly session: Session
   readonly approvals: Approvals
   readonly mask: Mask
@@ -25,8 +26,8 @@ export interface MailboxOptions {
 export interface Mailbox {
   /** The cancel of the open turn that was posted before opening: it is recorded with `session/resumed`, and taken there. */
   takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined
-  /** Takes commands as they come, until the signal aborts. @throws what the store throws */
-  serve(commands: AsyncIterable<PostedCommand>): Promise<void>
+  /** Takes commands as they come, to their end; `onFailure` is told what the store throws. */
+  serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void
 }
 
 type Decision = CommandOutcome | { readonly kind: 'accepted'; readonly command: AgentCommand }
@@ -61,8 +62,22 @@ class AgentMailbox implements Mailbox {
     return cancel
   }
 
-  async serve(commands: AsyncIterable<PostedCommand>): Promise<void> {
-    for await (const posted of commands) if (this.#isNew(posted.id)) this.#handle(posted)
+  serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void {
+    const iterator = commands[Symbol.asyncIterator]()
+    // One promise waits, and no suspended function with it: idle agents do little else.
+    const take = ({ done, value }: IteratorResult<PostedCommand>): void => {
+      // There are no more commands for an owner that is one no more.
+      if (done) this.#options.session.checkOwner()
+      // What comes while the agent closes is left to the next owner.
+      if (done || this.#options.closing.begun) return
+      try {
+        if (this.#isNew(value.id)) this.#handle(value)
+        iterator.next().then(take, onFailure)
+      } catch (error) {
+        onFailure(error)
+      }
+    }
+    iterator.next().then(take, onFailure)
   }
 
   /** Notes the id. */

@@ -56,7 +56,7 @@ export interface AgentRuntime {
   /** Applied to whatever is recorded; here for what is compared with the log, measured or cut before it is. */
   readonly mask: Mask
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
-  readonly closing: AbortSignal
+  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
   steer(message: UserMessage): ToolReceipt
