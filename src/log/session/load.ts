@@ -1,5 +1,5 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
-import { InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
+import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import type { LogStore, Ownership } from '../store.ts'
 import { validateStored } from '../validate.ts'
@@ -12,9 +12,10 @@ import { createFolded, type Folded } from './folded.ts'
  */
 export async function load(
   store: LogStore,
-  { header, head, lost }: Ownership,
+  ownership: Ownership,
   onLoaded?: (event: SessionEvent) => void,
 ): Promise<Folded> {
+  const { header, head, lost } = ownership
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
   const folded = createFolded()
@@ -25,9 +26,20 @@ export async function load(
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
   if (folded.nextSeq !== head) {
+    await refuseFenced(ownership)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
   return folded
+}
+
+/** A log that grew may have another owner by now, which this one was not told of yet; then nothing is wrong with it. */
+async function refuseFenced({ append, head }: Ownership): Promise<void> {
+  try {
+    await append([], { expectedSeq: head })
+  } catch (error) {
+    if (error instanceof Fenced) throw error
+    // Anything else says less than the log at hand.
+  }
 }
 
 function placeStored(folded: Folded, event: SessionEvent): void {

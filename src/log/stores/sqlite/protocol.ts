@@ -2,8 +2,9 @@
  * What the main thread and the writer say to each other, and how events lie in the log: a row holds a run of events as
  * a JSON array in UTF-8, a batch travels as one buffer with its rows end to end.
  */
-import { NotJson, type StoreFailureReason } from '../../errors.ts'
+import type { StoreFailureReason } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
+import { frozenJson } from '../../json.ts'
 import type { SummaryUpdate } from '../../store.ts'
 
 /** `log.encoding`: a JSON array of events. */
@@ -122,14 +123,8 @@ function rowTexts(events: readonly SessionEvent[]): { first: number; last: numbe
   return texts
 }
 
-/** Events were guarded when they were recorded; this is for callers that record none. */
-function jsonOf(event: SessionEvent): string {
-  try {
-    return JSON.stringify(event)
-  } catch (cause) {
-    throw new NotJson(`event ${event.seq}`, cause instanceof Error ? cause.message : String(cause))
-  }
-}
+/** Events were guarded and frozen when they were recorded; others are guarded here. What is no JSON must not be changed to some. */
+const jsonOf = (event: SessionEvent): string => JSON.stringify(frozenJson(event, `event ${event.seq}`))
 
 /** The bytes of each row of `batch`. */
 export function rowBodies(batch: Batch): readonly Uint8Array[] {

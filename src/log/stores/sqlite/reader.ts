@@ -45,8 +45,8 @@ export interface Reader {
   /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
   page(session: number, from: number, to: number): readonly SessionEvent[]
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
-  /** Commands without an outcome, after place `n`. */
-  posted(session: number, n: number): readonly Posted[]
+  /** Commands without an outcome, after place `n`, at most so many. */
+  posted(session: number, n: number, most: number): readonly Posted[]
   outcome(session: number, id: string): CommandOutcome | undefined
   /** Changes when anyone else has committed. */
   version(): number
@@ -95,11 +95,12 @@ export function createReader(connection: Connection): Reader {
       return events.filter(({ seq }) => seq >= from && seq < to)
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
-    posted: (session, n) =>
+    posted: (session, n, most) =>
       many(
-        'SELECT n, command FROM mailbox WHERE session = ? AND n > ? AND outcome IS NULL ORDER BY n LIMIT 64',
+        'SELECT n, command FROM mailbox WHERE session = ? AND n > ? AND outcome IS NULL ORDER BY n LIMIT ?',
         session,
         n,
+        most,
       ).map((row) => ({ n: row.number('n'), command: json(row.text('command'), 'a posted command') as PostedCommand })),
     outcome(session, id) {
       const text = one('SELECT outcome FROM mailbox WHERE session = ? AND id = ?', session, id)?.maybeText('outcome')
@@ -147,11 +148,16 @@ function decodeRow(path: string, row: Columns, json: (text: string, what: string
   if (encoding !== JSON_ARRAY)
     throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
   const events = json(row.text('body'), `the row of events ${first} to ${last}`)
-  if (!Array.isArray(events) || events.length !== last - first + 1 || events[0]?.seq !== first) {
+  if (!Array.isArray(events) || events.length !== last - first + 1 || !events.every(isAt(first))) {
     throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
   }
   return events
 }
+
+const isAt =
+  (first: number) =>
+  (event: SessionEvent | null, i: number): boolean =>
+    event?.seq === first + i
 
 function listSql({ owed, dueBefore }: ListFilter): string {
   const wanted = [owed === true ? 'owed = 1' : '', dueBefore === undefined ? '' : 'wake_at < ?'].filter(Boolean)
