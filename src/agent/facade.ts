@@ -13,6 +13,7 @@ import { AgentClosed, DuplicateMessage, MessageDropped, Overloaded } from '../se
 import type { AgentStatus, Hooks } from '../services/hooks/contract.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
 import { toMessage } from '../services/input.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type {
   Agent,
@@ -26,6 +27,7 @@ import type {
 } from './agent.ts'
 import { type Answer, type Approvals, pendingApprovals } from './approvals.ts'
 import { assertOpen } from './assert-open.ts'
+import { checkedCause, checkedWords } from './checked.ts'
 import type { Closing } from './closing.ts'
 import { createInbox } from './inbox.ts'
 import { createReceipts, type Receipt, type Receipts } from './receipts.ts'
@@ -44,6 +46,7 @@ export interface Parts {
   readonly closing: Closing
   readonly clock: Clock
   readonly newId: () => string
+  readonly mask: Mask
   onCrashOf(callId: string): OnCrash
   fork: Agent['fork']
 }
@@ -95,7 +98,8 @@ class AgentFacade implements Agent {
     signal?.throwIfAborted()
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
-      if (this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
+      if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })
@@ -114,7 +118,7 @@ class AgentFacade implements Agent {
 
   async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
     const open = this.#openTurn()
-    this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
+    this.#send({ type: 'command.cancel', cause: checkedCause(cause), ...(keepInbox ? { keepInbox } : {}) })
     // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
     const turn = open ?? this.#openTurn()
@@ -129,18 +133,18 @@ class AgentFacade implements Agent {
   async approve(callId: string, { digest, run = 0, by }: ApproveOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
     const onCrash = this.#parts.onCrashOf(callId)
-    this.#send({ type: 'command.approve', callId, run, onCrash, ...(by === undefined ? {} : { by }) })
+    this.#send({ type: 'command.approve', callId, run, onCrash, ...checkedWords({ by }) })
     await this.#recorded()
   }
 
   async deny(callId: string, { digest, run = 0, reason, by }: DenyOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
-    const why = reason === undefined ? {} : { reason }
-    this.#send({ type: 'command.deny', callId, run, ...why, ...(by === undefined ? {} : { by }) })
+    this.#send({ type: 'command.deny', callId, run, ...checkedWords({ reason, by }) })
     await this.#recorded()
   }
 
-  fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+  async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+    assertOpen(this.#parts)
     return this.#parts.fork(options)
   }
 
@@ -220,8 +224,11 @@ class AgentFacade implements Agent {
   }
 
   #identify(input: Input, { requestId }: DeliverOptions): UserMessage {
-    const message = toMessage(input, requestId ?? this.#parts.newId())
-    return requestId === undefined || message.id === requestId ? message : toMessage({ ...message, id: requestId }, '')
+    const { newId, mask } = this.#parts
+    const message = toMessage(input, requestId ?? newId(), mask)
+    return requestId === undefined || message.id === requestId
+      ? message
+      : toMessage({ ...message, id: requestId }, '', mask)
   }
 
   /** The message recorded or sent under that id; null for one that was never in the inbox. */

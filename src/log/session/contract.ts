@@ -2,6 +2,7 @@
 import type { Observable } from 'rxjs'
 import type { PawlError } from '../errors.ts'
 import type { EventMap, Recordable, SessionEvent, TurnLimits } from '../events.ts'
+import type { Json } from '../json.ts'
 import type { Message, UserMessage } from '../messages.ts'
 import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
@@ -25,6 +26,10 @@ export interface SessionOptions {
   summary?(): SummaryUpdate
   /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
   held?(): boolean
+  /** What the data of an event is recorded as, which keeps its shape: secrets are masked here. The data itself if it stays. */
+  masked?(type: string, data: Json): Json
+  /** Told of the session's failure before anybody else, to mask what it says, in place. */
+  maskError?(error: PawlError): void
   /** Asked by `replace`: false while a step is open. */
   mayReplace?(): boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */
@@ -95,6 +100,8 @@ export interface Session extends SessionView {
   readonly queuedBytes: number
   /** Resolves once the event of that seq is acknowledged; rejects once failed. It does not close the batch in hand. */
   durable(seq: number): Promise<void>
+  /** Fails the session if its ownership is lost: for who learns of it in another way than the signal's. */
+  checkOwner(): void
   /** Aborts once, with the PawlError, after any failure of the store or when the ownership is lost. */
   readonly failed: AbortSignal
   /** The tail that was recorded and not acknowledged. */

@@ -1,6 +1,7 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
 import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
+import { unpaired } from '../projections/pairing.ts'
 import type { LogStore, Ownership } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { asPawlError } from './failure.ts'
@@ -18,10 +19,15 @@ export async function load(
   const { header, head, lost } = ownership
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
+  if (header.seedLength !== undefined && head <= header.seedLength) {
+    throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
+  }
   const folded = createFolded()
+  let stepOpen = false
   for await (const stored of store.read(header.id)) {
     const event = validateStored(stored, folded.nextSeq, folded.lastTime)
     placeStored(folded, event)
+    if (event.type === 'step/start' || event.type === 'step/end') stepOpen = event.type === 'step/start'
     onLoaded?.(event)
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
@@ -29,17 +35,26 @@ export async function load(
     await refuseFenced(ownership)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
+  checkPairing(folded, stepOpen)
   return folded
 }
 
 /** A log that grew may have another owner by now, which this one was not told of yet; then nothing is wrong with it. */
-async function refuseFenced({ append, head }: Ownership): Promise<void> {
+async function refuseFenced(ownership: Ownership): Promise<void> {
   try {
-    await append([], { expectedSeq: head })
+    await ownership.append([], { expectedSeq: ownership.head })
   } catch (error) {
     if (error instanceof Fenced) throw error
     // Anything else says less than the log at hand.
   }
+}
+
+/** No provider takes such a history, so every later request would fail. Calls of an open step are answered yet. */
+function checkPairing({ surface, nextSeq }: Folded, stepOpen: boolean): void {
+  const messages = surface.messages()
+  const open = stepOpen ? messages.findLastIndex(({ role }) => role === 'assistant') : -1
+  const wrong = unpaired(open < 0 ? messages : messages.slice(0, open))
+  if (wrong !== undefined) throw new InvalidLog(nextSeq - 1, 'HISTORY-PAIRING', `${wrong}; verify the log to see where`)
 }
 
 function placeStored(folded: Folded, event: SessionEvent): void {
