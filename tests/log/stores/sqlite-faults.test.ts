@@ -100,15 +100,18 @@ describe('where the file is', () => {
     expect(await collect(there.list())).toMatchObject([{ owned: true }])
   })
 
-  test.runIf(process.platform === 'linux')('[LOG-17] a network file system is refused, and nothing is made on it', async () => {
-    const path = join(newFolder(), 'mount', 'pawl.db')
-    const store = storeOn(path, { statfs: () => ({ type: 0x6969 }) })
-    expect((await failure(own(store), 'network-file-system', path)).message).toContain('NFS')
-    expect(existsSync(dirname(path))).toBe(false)
-    // CIFS, as a platform with signed 32 bits tells it.
-    const signed = storeOn(await written(1), { statfs: () => ({ type: -11317950 }) })
-    expect(await refusal(signed.header('s'), StoreFailure)).toMatchObject({ reason: 'network-file-system' })
-  })
+  test.runIf(process.platform === 'linux')(
+    '[LOG-17] a network file system is refused, and nothing is made on it',
+    async () => {
+      const path = join(newFolder(), 'mount', 'pawl.db')
+      const store = storeOn(path, { statfs: () => ({ type: 0x6969 }) })
+      expect((await failure(own(store), 'network-file-system', path)).message).toContain('NFS')
+      expect(existsSync(dirname(path))).toBe(false)
+      // CIFS, as a platform with signed 32 bits tells it.
+      const signed = storeOn(await written(1), { statfs: () => ({ type: -11317950 }) })
+      expect(await refusal(signed.header('s'), StoreFailure)).toMatchObject({ reason: 'network-file-system' })
+    },
+  )
 
   test('a folder that is a file is said to be wrong', async () => {
     const file = newFile()
