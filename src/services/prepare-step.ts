@@ -4,10 +4,12 @@ import { type Service, serviceActor } from './actor.ts'
 import { HookMisuse } from './errors.ts'
 import type { PreStep } from './hooks/contract.ts'
 import { callHook, reportHookFailure } from './hooks/failure.ts'
+import { inWords } from './hooks/words.ts'
 import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { proposeContext } from './llm/runtime-context.ts'
+import type { AgentRuntime } from './runtime.ts'
 import type { PreparedDecision, Verdict } from './verdicts.ts'
 
 const HOOK = 'agent/pre-step'
@@ -44,7 +46,10 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
-    return prepared(input, checked(decided))
+    return prepared(
+      input,
+      checked(decided, (id) => isForeign(id, input, runtime)),
+    )
   } catch (thrown) {
     if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
     throw thrown
@@ -52,19 +57,31 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 }
 
 /** A decision is data from outside: only what the log takes enters it. */
-function checked(decided: PreStep): PreparedDecision {
+function checked(decided: PreStep, foreign: (id: string) => boolean): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
-      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
+      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: inWords(decided.reason) }) }
     case 'enter':
-      return { kind: 'enter', messages: unique(decided.messages.map((message) => toMessage(message, message.id))) }
+      return {
+        kind: 'enter',
+        messages: unique(
+          decided.messages.map((message) => toMessage(message, message.id)),
+          foreign,
+        ),
+      }
     default:
       throw new HookMisuse(HOOK, 'it must give { kind: "enter", messages } or { kind: "reject", reason? }')
   }
 }
 
-function unique(messages: readonly UserMessage[]): readonly UserMessage[] {
+/** Waits elsewhere in the inbox, or was in the conversation before: a message enters once. */
+const isForeign = (id: string, { messages }: PrepareStepInput, { session }: AgentRuntime): boolean =>
+  session.hasMessageId(id) && !messages.some((claimed) => claimed.id === id)
+
+function unique(messages: readonly UserMessage[], foreign: (id: string) => boolean): readonly UserMessage[] {
   const ids = new Set(messages.map(({ id }) => id))
-  if (ids.size === messages.length) return messages
-  throw new HookMisuse(HOOK, 'two of the messages have the same id')
+  if (ids.size !== messages.length) throw new HookMisuse(HOOK, 'two of the messages have the same id')
+  const other = messages.find(({ id }) => foreign(id))
+  if (other === undefined) return messages
+  throw new HookMisuse(HOOK, `message "${other.id}" is another one of this session: give yours an id of its own`)
 }

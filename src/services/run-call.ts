@@ -12,6 +12,7 @@ import type { AgentRuntime } from './runtime.ts'
 import { callInfo, materialise } from './tools/call.ts'
 import type { Tool, ToolOutcome } from './tools/contract.ts'
 import { execute } from './tools/execute.ts'
+import { checkPolicy } from './tools/hook-answers.ts'
 import { failedOutcome, invalidArguments, resultOf, thrownOutcome, unknownTool } from './tools/outcome.ts'
 import { finalize } from './tools/post-execute.ts'
 import { decideRecovery } from './tools/recover.ts'
@@ -76,7 +77,8 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   const parsed = await materialise(tool, input)
   const info = callInfo(runtime, input, parsed.args)
   const at = { turn: input.turn, step: input.step }
-  const policy = await callHook(runtime, 'tools/pre-execute', at, info, async () => ({ kind: 'allow' as const }))
+  const allow = async () => ({ kind: 'allow' as const })
+  const policy = await callHook(runtime, 'tools/pre-execute', at, info, allow, checkPolicy)
   const refuse = async (outcome: ToolOutcome): Promise<Verdict> => {
     const { result, contexts } = await finalize(runtime, { input, info, tool, outcome })
     return settledWith(runtime, input, result, contexts)

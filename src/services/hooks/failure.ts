@@ -17,7 +17,8 @@ type ResultOf<K> = Extract<Waterfall, { readonly name: K }>['result']
 
 /**
  * Runs a hook's waterfall around `core`, on a frozen payload. A handler's throw is recorded as `agent/hook-failed` and
- * goes on; one of the core is not the hook's failure.
+ * goes on; one of the core is not the hook's failure. What the handlers gave is data from outside: `check` gives what
+ * may be used of it, or throws.
  */
 export function callHook<K extends Waterfall['name']>(
   runtime: AgentRuntime,
@@ -25,6 +26,7 @@ export function callHook<K extends Waterfall['name']>(
   at: Position,
   payload: PayloadOf<K>,
   core: () => Promise<ResultOf<K>>,
+  check: (given: ResultOf<K>) => ResultOf<K> = (given) => given,
 ): Promise<ResultOf<K>> {
   // The same handlers, seen as what every waterfall's are: TypeScript cannot tell so for a name it does not know yet.
   const handlers = runtime.hooks.of(hook) as unknown as readonly Handler<PayloadOf<K>, ResultOf<K>>[]
@@ -37,7 +39,7 @@ export function callHook<K extends Waterfall['name']>(
       inCore = { thrown }
       throw thrown
     })
-  return runWaterfall(hook, handlers, payload, watched).catch((thrown: unknown) => {
+  return held(runWaterfall(hook, handlers, payload, watched), check).catch((thrown: unknown) => {
     // A hook left behind by its turn speaks to nobody.
     const late = signal !== runtime.turn.signal
     const ofCore = inCore?.thrown === thrown
@@ -45,6 +47,8 @@ export function callHook<K extends Waterfall['name']>(
     throw thrown
   })
 }
+
+const held = <R>(answer: Promise<R>, check: (given: R) => R): Promise<R> => answer.then(check)
 
 /** Throwing because the turn was cancelled is what a signal is for, and no failure. */
 const heeds = (signal: AbortSignal, thrown: unknown): boolean =>

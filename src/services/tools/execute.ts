@@ -7,7 +7,9 @@ import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { idempotencyKey, type Materialised } from './call.ts'
+import { withContext } from './contexts.ts'
 import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import { checkOutcome } from './hook-answers.ts'
 import {
   abortedBeforeDispatch,
   abortedWhileRunning,
@@ -37,15 +39,19 @@ export interface Executed {
 
 /** Never throws for the tool or the hook: what they throw is the call's outcome. */
 export async function execute(runtime: AgentRuntime, execution: Execution): Promise<Executed> {
-  const said = { contexts: [] as UserMessage[], concludes: false, meta: undefined as Json | undefined }
+  const said = {
+    contexts: [] as readonly UserMessage[],
+    concludes: false,
+    meta: undefined as Json | undefined,
+    over: false,
+  }
   const at = { turn: execution.input.turn, step: execution.input.step }
-  const outcome = await callHook(runtime, 'tools/execute', at, execution.info, () =>
-    runBody(runtime, execution, said),
-  ).catch(thrownOutcome)
-  return { outcome: outcome ?? thrownOutcome(new Error('tools/execute gave nothing')), ...said }
+  const body = () => runBody(runtime, execution, said)
+  const run = callHook(runtime, 'tools/execute', at, execution.info, body, checkOutcome)
+  return { outcome: await run.catch(thrownOutcome), ...said }
 }
 
-type Said = { contexts: UserMessage[]; concludes: boolean; meta: Json | undefined }
+type Said = { contexts: readonly UserMessage[]; concludes: boolean; meta: Json | undefined; over: boolean }
 
 async function runBody(runtime: AgentRuntime, execution: Execution, said: Said): Promise<ToolOutcome> {
   const { input, tool, parsed, info } = execution
@@ -60,8 +66,8 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
     const outcome = await inTime(runtime, execution, tool, own, context, said)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
-    // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
-    said.contexts = Object.freeze([...said.contexts]) as UserMessage[]
+    // Its result is on the way: what it adds now would be lost without a word.
+    said.over = true
   }
 }
 
@@ -130,7 +136,8 @@ function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal,
     steer: (from) => runtime.steer(current(from)),
     inject: (from) => runtime.inject(current(from)),
     addContext: (from) => {
-      said.contexts.push(message(from))
+      if (said.over) throw new PawlError(`Call "${callId}" is over: it adds nothing any more`, 'CALL_OVER')
+      said.contexts = withContext(runtime, said.contexts, message(from))
     },
     concludeTurn: () => {
       said.concludes = true

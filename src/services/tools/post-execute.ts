@@ -8,7 +8,9 @@ import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import type { CallResult } from '../verdicts.ts'
+import { withContext } from './contexts.ts'
 import type { Input, Tool, ToolCallInfo, ToolOutcome } from './contract.ts'
+import { checkPostExecute } from './hook-answers.ts'
 import { failedOutcome, invalidOutput, resultOf, thrownOutcome } from './outcome.ts'
 
 const HOOK = 'tools/post-execute'
@@ -34,12 +36,16 @@ export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise
   const contexts = settled.contexts ?? []
   try {
     const payload = { ...info, outcome }
-    const decided = await callHook(runtime, HOOK, at, payload, async () => ({ kind: 'accept' as const }))
-    const added = (decided.contexts ?? []).map((context) => toMessage(context as Input, runtime.newId()))
+    const accept = async () => ({ kind: 'accept' as const })
+    const decided = await callHook(runtime, HOOK, at, payload, accept, checkPostExecute)
     // A blocked call keeps nothing of what its tool added.
-    if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: added }
+    const kept = decided.kind === 'block' ? [] : contexts
+    const all = (decided.contexts ?? [])
+      .map((context) => toMessage(context as Input, runtime.newId()))
+      .reduce((list, message) => withContext(runtime, list, message), kept)
+    if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: all }
     const final = await rewritten(settled, decided)
-    return { result: resultOf(final, final.kind === 'ok' ? meta : undefined), contexts: [...contexts, ...added] }
+    return { result: resultOf(final, final.kind === 'ok' ? meta : undefined), contexts: all }
   } catch (thrown) {
     return { result: resultOf(thrownOutcome(thrown)), contexts }
   }
