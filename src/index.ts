@@ -1,5 +1,6 @@
 /** Pawl: a durable agent runtime. An LLM agent as an XState statechart over an append-only log. */
 export { agentActor, turnActor } from './agent/actor.ts'
+export { type ResumedSession, type ResumeOptions, resumeAll } from './agent/resume-all.ts'
 export {
   type Agent,
   type AgentOptions,

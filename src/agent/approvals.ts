@@ -34,6 +34,8 @@ class AgentApprovals implements Approvals {
   #decided: Map<string, Decision> | undefined
 
   place(event: SessionEvent): void {
+    // A fork that begins between an approval and its dispatch asks again.
+    if (event.type === 'tool/approval-requested') this.#decided?.delete(key(event.data.callId, event.data.run))
     if (event.type !== 'tool/approval-resolved') return
     this.#decided ??= new Map()
     this.#decided.set(key(event.data.callId, event.data.run), event.data.decision)

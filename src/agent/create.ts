@@ -3,14 +3,21 @@
 import type { LogStore, SessionHeader } from '../log/store.ts'
 import { memoryStore } from '../log/stores/memory.ts'
 import { assertPriced } from '../services/llm/request.ts'
+import { maskError } from '../services/masking/errors.ts'
 import type { Agent } from './agent.ts'
 import type { Watch } from './living.ts'
 import { openAgent } from './open.ts'
-import { type AgentOptions, checkOptions } from './options.ts'
+import { type AgentOptions, type Checked, checkOptions } from './options.ts'
 
 /** As `createAgent`, and with a watch on what becomes durable. */
 export async function create(options: AgentOptions, watch: Watch = {}): Promise<Agent> {
   const checked = checkOptions(options)
+  return start(options, checked, watch).catch((error: unknown) => {
+    throw maskError(checked.mask, error)
+  })
+}
+
+async function start(options: AgentOptions, checked: Checked, watch: Watch): Promise<Agent> {
   options.signal?.throwIfAborted()
   if (checked.settings.needsPrice) await priceOf(options)
   const store = options.store ?? inMemory()

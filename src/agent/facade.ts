@@ -13,6 +13,7 @@ import { AgentClosed, DuplicateMessage, MessageDropped, Overloaded } from '../se
 import type { AgentStatus, Hooks } from '../services/hooks/contract.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
 import { toMessage } from '../services/input.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type {
   Agent,
@@ -44,6 +45,7 @@ export interface Parts {
   readonly closing: Closing
   readonly clock: Clock
   readonly newId: () => string
+  readonly mask: Mask
   onCrashOf(callId: string): OnCrash
   fork: Agent['fork']
 }
@@ -95,7 +97,8 @@ class AgentFacade implements Agent {
     signal?.throwIfAborted()
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
-      if (this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
+      if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })
@@ -140,7 +143,8 @@ class AgentFacade implements Agent {
     await this.#recorded()
   }
 
-  fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+  async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
+    assertOpen(this.#parts)
     return this.#parts.fork(options)
   }
 
@@ -220,8 +224,11 @@ class AgentFacade implements Agent {
   }
 
   #identify(input: Input, { requestId }: DeliverOptions): UserMessage {
-    const message = toMessage(input, requestId ?? this.#parts.newId())
-    return requestId === undefined || message.id === requestId ? message : toMessage({ ...message, id: requestId }, '')
+    const { newId, mask } = this.#parts
+    const message = toMessage(input, requestId ?? newId(), mask)
+    return requestId === undefined || message.id === requestId
+      ? message
+      : toMessage({ ...message, id: requestId }, '', mask)
   }
 
   /** The message recorded or sent under that id; null for one that was never in the inbox. */

@@ -1,12 +1,15 @@
 /**
  * Fork: a new session whose log is a prefix of this one's and `session/end-seed`. What happened in the world is never
- * done twice: the chart answers for it on the child's first opening.
+ * done twice: the chart answers for it on the child's first opening. The prefix is read twice, first for where it may
+ * end and then to be copied piece by piece, so that a long log needs no more memory than a short one. The child's
+ * header says how long its seed is; one that is cut off before its `session/end-seed` is refused by whoever opens it.
  */
-import { ForkRefused } from '../log/errors.ts'
+import { ForkRefused, SessionBusy } from '../log/errors.ts'
 import type { SessionEvent } from '../log/events.ts'
 import type { Session } from '../log/session.ts'
-import type { LogStore } from '../log/store.ts'
+import type { LogStore, Ownership, SessionHeader, SummaryUpdate } from '../log/store.ts'
 import { createFold } from '../machines/fold.ts'
+import { summaryOf } from './status.ts'
 
 export interface ForkOptions {
   /** How many events the child inherits, rounded on to where a log may end; all of them by default. */
@@ -14,9 +17,18 @@ export interface ForkOptions {
   readonly sessionId?: string
 }
 
-const CHUNK = 500
+/** What the child begins with. */
+interface Seed {
+  readonly length: number
+  readonly end: SessionEvent
+  /** Of the child, before it was ever opened. */
+  readonly summary: SummaryUpdate
+}
 
-/** @throws ForkRefused INVALID_BOUNDARY, SESSION_ALREADY_EXISTS; what the store throws */
+/** One append copies at most this many events, and about this many characters. */
+const CHUNK = { events: 500, characters: 1_048_576 } as const
+
+/** @throws ForkRefused INVALID_BOUNDARY, SESSION_ALREADY_EXISTS; what the store throws, and then there is no child */
 export async function forkSession(
   store: LogStore,
   session: Session,
@@ -28,45 +40,92 @@ export async function forkSession(
   if (!Number.isSafeInteger(boundary) || boundary < 0 || boundary > session.head) {
     throw new ForkRefused(`Cannot fork at ${boundary}: give a seq from 0 to ${session.head}`, 'INVALID_BOUNDARY')
   }
-  if ((await store.header(sessionId)) !== undefined) {
-    throw new ForkRefused(`Session "${sessionId}" is there already: give another id`, 'SESSION_ALREADY_EXISTS')
+  if ((await store.header(sessionId)) !== undefined) throw isThere(sessionId)
+  const seed = await measure(store, session, boundary)
+  const child = await createChild(store, {
+    format: 1,
+    id: sessionId,
+    createdAt: seed.end.time,
+    parentSession: session.id,
+    seedLength: seed.length,
+  })
+  try {
+    await plant(store, session.id, child, seed)
+  } catch (error) {
+    await discard(store, child)
+    throw error
   }
-  const seed: SessionEvent[] = []
-  const folded = createFold()
-  for await (const event of store.read(session.id)) {
-    if (seed.length >= boundary && mayEnd(seed, event, folded.snapshot().value)) break
-    seed.push(event)
-    folded.push(event)
-  }
-  await plant(store, session, sessionId, seed)
+  await child.release()
   return { sessionId }
 }
 
+const isThere = (sessionId: string): ForkRefused =>
+  new ForkRefused(`Session "${sessionId}" is there already: give another id`, 'SESSION_ALREADY_EXISTS')
+
+/** Where the seed ends that has at least `boundary` events, and what the child is then. */
+async function measure(store: LogStore, { id, header }: Session, boundary: number): Promise<Seed> {
+  const folded = createFold()
+  let length = 0
+  let last: SessionEvent | undefined
+  let lastReason: string | undefined
+  for await (const event of store.read(id)) {
+    if (length >= boundary && mayEnd(last, event, folded.snapshot().value)) break
+    folded.push(event)
+    length += 1
+    last = event
+    if (event.type === 'turn/end') lastReason = event.data.reason.kind
+  }
+  const end: SessionEvent = { type: 'session/end-seed', seq: length, time: last?.time ?? header.createdAt, data: {} }
+  folded.push(end)
+  const summary = { ...summaryOf(folded.snapshot()), ...(lastReason === undefined ? {} : { lastReason }) }
+  return { length, end, summary }
+}
+
 /** A log may not end before the messages of a step, before the end of a step that was answered, or between two states. */
-function mayEnd(seed: readonly SessionEvent[], next: SessionEvent, state: unknown): boolean {
-  const last = seed.at(-1)
+function mayEnd(last: SessionEvent | undefined, next: SessionEvent, state: unknown): boolean {
   if (last === undefined) return true
   const entering = next.type === 'user/message' && (last.type === 'step/start' || last.type === 'user/message')
   const answered = last.type === 'assistant/message' && last.data.calls.length === 0
   return !entering && !answered && state !== 'turnOpen' && state !== 'stepClosed'
 }
 
-async function plant(
-  store: LogStore,
-  { id, header }: Session,
-  sessionId: string,
-  seed: readonly SessionEvent[],
-): Promise<void> {
-  const time = seed.at(-1)?.time ?? header.createdAt
-  const child = await store.acquire(sessionId, {
-    create: { format: 1, id: sessionId, createdAt: time, parentSession: id, seedLength: seed.length },
+/** Somebody may have made a session of that id since it was looked for. */
+async function createChild(store: LogStore, create: SessionHeader): Promise<Ownership> {
+  const child = await store.acquire(create.id, { create }).catch((error: unknown) => {
+    throw error instanceof SessionBusy ? isThere(create.id) : error
   })
-  const log: SessionEvent[] = [...seed, { type: 'session/end-seed', seq: seed.length, time, data: {} }]
+  if (child.head === 0 && child.header.parentSession === create.parentSession) return child
+  await child.release()
+  throw isThere(create.id)
+}
+
+/** The last append brings the end of the seed, and with it the summary. */
+async function plant(store: LogStore, parent: string, child: Ownership, seed: Seed): Promise<void> {
+  let planted = 0
+  let chunk: SessionEvent[] = []
+  let characters = 0
+  const append = async (summary?: SummaryUpdate): Promise<void> => {
+    await child.append(chunk, { expectedSeq: planted, ...(summary === undefined ? {} : { summary }) })
+    planted += chunk.length
+    chunk = []
+    characters = 0
+  }
+  for await (const event of seed.length === 0 ? [] : store.read(parent)) {
+    chunk.push(event)
+    characters += JSON.stringify(event).length
+    if (planted + chunk.length === seed.length) break
+    if (chunk.length >= CHUNK.events || characters >= CHUNK.characters) await append()
+  }
+  chunk.push(seed.end)
+  await append(seed.summary)
+}
+
+/** A seed that could not be planted leaves no session; where even that fails, its header says that it is not whole. */
+async function discard(store: LogStore, child: Ownership): Promise<void> {
   try {
-    for (let from = 0; from < log.length; from += CHUNK) {
-      await child.append(log.slice(from, from + CHUNK), { expectedSeq: from })
-    }
-  } finally {
     await child.release()
+    await store.delete(child.header.id)
+  } catch {
+    // The store failed, which is told already.
   }
 }

@@ -5,6 +5,7 @@ import { isMessage } from '../machines/evolve.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
 import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type { Inbox } from './agent.ts'
 import { assertOpen, type Openness } from './assert-open.ts'
@@ -12,6 +13,7 @@ import { assertOpen, type Openness } from './assert-open.ts'
 export interface InboxParts extends Openness {
   readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
   readonly newId: () => string
+  readonly mask: Mask
 }
 
 /** Whether a message of that id was recorded or sent. */
@@ -39,7 +41,7 @@ class AgentInbox implements Inbox {
 
   replace(id: string, input: Input): boolean {
     assertOpen(this.#parts)
-    const replacement = toMessage(input, this.#parts.newId())
+    const replacement = toMessage(input, this.#parts.newId(), this.#parts.mask)
     if (!this.#isPending(id)) return false
     if (replacement.id !== id && this.#isKnown(replacement.id)) throw new DuplicateMessage(replacement.id)
     this.#send({ type: 'command.remove', id, replacement })

@@ -5,7 +5,9 @@
  */
 import { BehaviorSubject } from 'rxjs'
 import type { ActorRefFrom } from 'xstate'
+import type { PawlError } from '../log/errors.ts'
 import type { BoundCause, OnCrash, Recordable, SessionEvent, TurnLimits } from '../log/events.ts'
+import type { Json } from '../log/json.ts'
 import type { Session, SessionOptions } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import type { agentMachine } from '../machines/agent.ts'
@@ -17,6 +19,9 @@ import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
+import { maskError } from '../services/masking/errors.ts'
+import { maskEvent } from '../services/masking/events.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Answer } from '../services/verdicts.ts'
 import type { Agent } from './agent.ts'
 import { createApprovals } from './approvals.ts'
@@ -31,6 +36,7 @@ import { createReceipts } from './receipts.ts'
 import { statusOf, summaryOf } from './status.ts'
 import { createTurnControl, type TurnControlOptions } from './turn-control.ts'
 import { createTurns, type TurnResult } from './turns.ts'
+import { eventDigest, saveUnsaved } from './unsaved.ts'
 import { createWaiters } from './waiters.ts'
 
 /** For who embeds an agent: what is durable, in order. */
@@ -76,11 +82,14 @@ export class LivingAgent
   readonly #watch: Watch
   readonly #turns = createTurns()
   readonly #inspect: AgentOptions['inspect']
+  readonly #fallbackDir: string | undefined
   /** The log folded while it is read; dropped then. */
   #folding: ReturnType<typeof createFold> | undefined = createFold()
   #inspection: ((event: SessionEvent) => void) | undefined
   #disposers: readonly (() => void | Promise<void>)[] = NO_DISPOSERS
   #lastReason: string | undefined
+  /** What the tail continues that a failing store does not take. */
+  #lastDurable: SessionEvent | undefined
   #summary: SummaryUpdate = NO_SUMMARY
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   #recording = false
@@ -98,6 +107,7 @@ export class LivingAgent
     this.#ownership = ownership
     this.#watch = watch
     this.#inspect = options.inspect
+    this.#fallbackDir = options.fallbackDir
   }
 
   get clock(): Clock {
@@ -106,6 +116,10 @@ export class LivingAgent
 
   get newId(): () => string {
     return this.checked.newId
+  }
+
+  get mask(): Mask {
+    return this.checked.mask
   }
 
   get settleTimeoutMs(): number {
@@ -119,6 +133,7 @@ export class LivingAgent
   // What the session asks and tells.
 
   onLoaded(event: SessionEvent): void {
+    this.#lastDurable = event
     this.#folding?.push(event)
     this.observer.load(event)
     this.#take(event)
@@ -133,6 +148,7 @@ export class LivingAgent
   }
 
   onDurable(events: readonly SessionEvent[]): void {
+    this.#lastDurable = events.at(-1) ?? this.#lastDurable
     for (const event of events) {
       const ended = this.#turns.place(event)
       this.receipts.place(event, ended)
@@ -142,9 +158,16 @@ export class LivingAgent
     this.waiters.look()
   }
 
-  onFailed(error: unknown): void {
-    if (this.actor === undefined) this.#failedEarly = { error }
-    else this.die(error)
+  onFailed(error: PawlError): void {
+    if (this.actor === undefined) {
+      this.#failedEarly = { error }
+      return
+    }
+    // First, because whoever is told of the failure may end the process.
+    this.#keepUnsaved(error)
+    this.die(error)
+    // Dead, it only keeps the session from whoever would carry it on.
+    void this.#ownership.release().catch(() => {})
   }
 
   summary(): SummaryUpdate {
@@ -153,6 +176,14 @@ export class LivingAgent
 
   held(): boolean {
     return this.#recording
+  }
+
+  masked(type: string, data: Json): Json {
+    return maskEvent(this.mask, type, data)
+  }
+
+  maskError(error: PawlError): void {
+    maskError(this.mask, error)
   }
 
   mayReplace(): boolean {
@@ -259,6 +290,14 @@ export class LivingAgent
     this.#setStatus('failed')
     this.receipts.fail(error)
     this.waiters.fail(error)
+  }
+
+  #keepUnsaved(failure: PawlError): void {
+    const { id: sessionId, header, epoch, head: expectedSeq } = this.session
+    const after = this.#lastDurable === undefined ? null : eventDigest(this.#lastDurable)
+    const events = this.session.unflushed()
+    const tail = { format: 1, sessionId, createdAt: header.createdAt, epoch, expectedSeq, after, events } as const
+    saveUnsaved(tail, failure, this.#fallbackDir)
   }
 
   #settled(reached: AgentSnapshot): void {

@@ -9,11 +9,13 @@ import type { AgentCommand, CancelCommand } from '../machines/commands.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
 import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { Approvals } from './approvals.ts'
 
 export interface MailboxOptions {
   readonly session: Session
   readonly approvals: Approvals
+  readonly mask: Mask
   readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
   now(): number
   onCrashOf(callId: string): OnCrash
@@ -84,7 +86,7 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'followup':
     case 'steer':
     case 'inject':
-      return decideMessage(options.session, posted.kind, posted.message)
+      return decideMessage(options, posted.kind, posted.message)
     case 'cancel':
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
@@ -117,9 +119,13 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
 
 const accepted = (command: AgentCommand): Decision => ({ kind: 'accepted', command })
 
-function decideMessage(session: Session, kind: 'followup' | 'steer' | 'inject', posted: UserMessage): Decision {
+function decideMessage(
+  { session, mask }: MailboxOptions,
+  kind: 'followup' | 'steer' | 'inject',
+  posted: UserMessage,
+): Decision {
   try {
-    const message = toMessage(posted, posted.id)
+    const message = toMessage(posted, posted.id, mask)
     const known = session.standingOf(message.id)
     if (known === undefined) return accepted({ type: `command.${kind}`, message })
     if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }

@@ -19,6 +19,7 @@ import { createFacade } from './facade.ts'
 import { LivingAgent, type Watch } from './living.ts'
 import { createMailbox } from './mailbox.ts'
 import type { AgentOptions, Checked } from './options.ts'
+import { restoreUnsaved } from './restore.ts'
 import { createRuntime } from './runtime.ts'
 
 const portsOf = new WeakMap<AnyActorRef, ChartPorts>()
@@ -35,11 +36,12 @@ const liveMachine = provideEffects(findPorts, { prepareStep, askModel, wait, cal
 /** Opens the session's log and starts its agent. The ownership stays the caller's to release when this throws. */
 export async function openAgent(
   store: LogStore,
-  ownership: Ownership,
+  taken: Ownership,
   options: AgentOptions,
   checked: Checked,
   watch: Watch = {},
 ): Promise<Agent> {
+  const { ownership, refused } = await restoreUnsaved(store, taken, options.fallbackDir)
   const living = new LivingAgent({ store, ownership, options, checked, watch })
   const session = await openSession(store, ownership, living)
   const snapshot = living.loaded()
@@ -49,6 +51,7 @@ export async function openAgent(
   const agent = createFacade(living)
   bindRuntime(actor, createRuntime(living, agent))
   await living.plugIn(agent, options.plugins ?? [])
+  for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 
   actor.start()
   const mailbox = createMailbox(living)

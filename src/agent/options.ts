@@ -8,6 +8,7 @@ import type { Bounds, RepeatBounds, ScopedBounds } from '../services/limits.ts'
 import type { ModelAdapter, RetryPolicy } from '../services/llm/adapter.ts'
 import { completePolicy } from '../services/llm/retry.ts'
 import type { Section } from '../services/llm/sections.ts'
+import { createMask, type Mask } from '../services/masking/mask.ts'
 import type { Settings } from '../services/runtime.ts'
 import type { Tool } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
@@ -58,7 +59,15 @@ export interface AgentOptions {
   readonly limits?: { readonly turn?: Limits; readonly session?: Limits }
   /** The same call with the same arguments in one turn: the model is warned, then the turn ends; 3 and 6. */
   readonly repeatedCalls?: RepeatBounds | false
+  /**
+   * Values that are masked as `[secret]` before anything is recorded, at least 4 characters each; so the model, and a tool
+   * that is given one by the model, sees the mark. What looks like a credential is masked without being listed.
+   */
   readonly secrets?: readonly string[]
+  /**
+   * A folder of this user's for what a failing store did not take: it goes where it belongs when the session is next
+   * opened with the same folder. Without one it is a line on stderr.
+   */
   readonly fallbackDir?: string
   /** ms to wait for the store; 30,000. */
   readonly storeTimeoutMs?: number
@@ -82,6 +91,7 @@ export interface Checked {
   readonly maxResumes: number
   readonly limits: ScopedBounds | undefined
   readonly repeatedCalls: RepeatBounds | false
+  readonly mask: Mask
   readonly clock: Clock
   readonly random: () => number
   readonly newId: () => string
@@ -99,6 +109,7 @@ export function checkOptions(options: AgentOptions): Checked {
   demand('storeTimeoutMs', isDelay(storeTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
   demand('recovery', recovery === 'continue' || recovery === 'interrupt', '"continue" or "interrupt"')
   demand('sessionId', sessionId === undefined || isName(sessionId), 'text of 1 to 256 characters')
+  demand('fallbackDir', options.fallbackDir !== '', 'the path of a folder')
   if (options.retry !== undefined) completePolicy(options.retry)
   return {
     settings: settingsOf(options),
@@ -111,6 +122,7 @@ export function checkOptions(options: AgentOptions): Checked {
     maxResumes,
     limits: limitsOf(options),
     repeatedCalls: repeatsOf(options),
+    mask: createMask(options),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     newId: options.newId ?? randomId,

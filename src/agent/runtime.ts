@@ -7,6 +7,7 @@ import type { Clock } from '../services/clock.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
 import type { Limits, RepeatGuard } from '../services/limits.ts'
 import type { ModelAdapter } from '../services/llm/adapter.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { AgentRuntime, OpenTurn, Settings } from '../services/runtime.ts'
 import type { Tool, ToolReceipt } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
@@ -44,6 +45,10 @@ class LivingRuntime implements AgentRuntime {
 
   get settings(): Settings {
     return this.#living.checked.settings
+  }
+
+  get mask(): Mask {
+    return this.#living.mask
   }
 
   get hooks(): HookRegistry {

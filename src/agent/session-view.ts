@@ -5,12 +5,15 @@ import type { Message } from '../log/messages.ts'
 import type { ReadOptions, Session } from '../log/session.ts'
 import type { SessionHeader } from '../log/store.ts'
 import { toMessage } from '../services/input.ts'
+import { maskingErrors } from '../services/masking/errors.ts'
+import type { Mask } from '../services/masking/mask.ts'
 import type { SessionView } from './agent.ts'
 import { assertOpen, type Openness } from './assert-open.ts'
 
 export interface ViewParts extends Openness {
   readonly session: Session
   readonly newId: () => string
+  readonly mask: Mask
 }
 
 export const createSessionView = (parts: ViewParts): SessionView => new AgentSessionView(parts)
@@ -47,12 +50,13 @@ class AgentSessionView implements SessionView {
   }
 
   note(type: string, data: unknown): SessionEvent {
-    return this.#parts.session.note(type, data)
+    const { session, mask } = this.#parts
+    return maskingErrors(mask, () => session.note(type, data))
   }
 
   replace({ start, end, message }: Parameters<SessionView['replace']>[0]): SessionEvent {
-    const { session, newId } = this.#parts
+    const { session, newId, mask } = this.#parts
     assertOpen(this.#parts)
-    return session.replace({ start, end, message: toMessage(message, newId()) })
+    return session.replace({ start, end, message: toMessage(message, newId(), mask) })
   }
 }

@@ -13,9 +13,12 @@ export function statusOf({ value, context }: AgentSnapshot): Running {
   return value === 'toolExec' && waitsForApproval(context) ? 'waiting' : 'running'
 }
 
+/** A fork's questions are its parent's: opening it answers them. */
 const waitsForApproval = ({ calls }: AgentSnapshot['context']): boolean =>
   calls.some(({ status }) => status === 'awaiting') &&
-  calls.every(({ status }) => status === 'awaiting' || status === 'planned' || status === 'settled')
+  calls.every(
+    ({ status, forked }) => status === 'settled' || status === 'planned' || (status === 'awaiting' && !forked),
+  )
 
 /** What a list of sessions shows without reading logs; `lastReason` is the caller's to add. */
 export function summaryOf(snapshot: AgentSnapshot): SummaryUpdate {

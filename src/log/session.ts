@@ -206,6 +206,7 @@ class OwnedSession implements Session, WriterObserver {
 
   fail(error: PawlError): void {
     if (this.#failure !== undefined || this.#closed) return
+    this.#options.maskError?.(error)
     this.#failure = error
     this.#writer.fail(error)
     this.#feed.end(error)

@@ -11,6 +11,7 @@ import { callHook } from './hooks/failure.ts'
 import type { AskModelInput } from './inputs.ts'
 import type { ModelAdapter } from './llm/adapter.ts'
 import { type Assembler, assemble, createAssembler, interruptedPrefix } from './llm/assembler.ts'
+import { createStreamMask } from './llm/mask-stream.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
@@ -53,7 +54,7 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     if (signal.aborted) return aborted()
     const taken: Taken = { assembler: createAssembler(), chunkSeqs: [] }
     turn.partial = () => partialOf(runtime, request, taken)
-    await take(service, { request, adapter, signal }, taken)
+    await takeIn(service, { request, adapter, signal }, taken)
     const { finish } = taken.assembler
     if (signal.aborted && finish?.kind !== 'error') return aborted(partialOf(runtime, request, taken))
     // No prefix any more: an answer is told whole by its verdict, and of a failed attempt nothing is kept.
@@ -80,23 +81,29 @@ async function promptOf(runtime: AgentRuntime, open: OpenTurn, { turn, step }: A
 
 type Asked = { readonly request: LlmRequest; readonly adapter: ModelAdapter | undefined }
 
-async function take(
-  { input, runtime }: Service<AskModelInput>,
+async function takeIn(
+  { input, runtime, stopped }: Service<AskModelInput>,
   { request, adapter, signal }: Asked & { readonly signal: AbortSignal },
   taken: Taken,
 ): Promise<void> {
   const { assembler, chunkSeqs } = taken
   const digest = runtime.digester.digest(request)
-  for await (const chunk of untilAborted(streamOf(runtime, { request, adapter }, signal), signal)) {
-    if (signal.aborted) return
+  const masked = createStreamMask(runtime.mask, (name) => runtime.tools.has(name))
+  const take = (chunk: StreamChunk): void => {
     const { seq, data } = logChunk(runtime, input, chunk, chunkSeqs.length === 0 ? digest : undefined)
     chunkSeqs.push(seq)
     // As it was logged: the adapter may use its own object again.
     assembler.push(data.chunk)
-    if (data.chunk.type === 'finish') return
-    if (bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
+    if (data.chunk.type !== 'finish' && bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
+  }
+  for await (const chunk of untilAborted(streamOf(runtime, { request, adapter }, signal), signal)) {
+    if (signal.aborted) break
+    for (const shown of masked.push(chunk)) take(shown)
+    if (chunk.type === 'finish') return
     if (runtime.session.queuedBytes > READY_BYTES) await runtime.session.ready()
   }
+  // What was held belongs to what the reader has seen, unless nobody takes it any more.
+  if (!stopped.aborted && !runtime.closing.aborted && !runtime.session.failed.aborted) masked.release().forEach(take)
 }
 
 /** More than this waiting for the store, and the stream is asked to wait as well. */

@@ -2,7 +2,7 @@
 import type { Limit } from '../log/events.ts'
 import type { ToolCallBlock } from '../log/messages.ts'
 import type { Meter } from '../log/projections/meter.ts'
-import type { Repeats } from '../log/projections/repeats.ts'
+import { callKey, type Repeats } from '../log/projections/repeats.ts'
 import type { Tool } from './tools/contract.ts'
 
 /** Tokens, ms, currency units. */
@@ -85,10 +85,13 @@ class TurnRepeatGuard implements RepeatGuard {
   }
 
   stops(calls: readonly ToolCallBlock[]): { readonly name: string; readonly count: number } | undefined {
-    for (const [i, { name, arguments: raw }] of calls.entries()) {
+    const here = new Map<string, number>()
+    for (const { name, arguments: raw } of calls) {
       if (!this.#counts(name)) continue
-      const here = calls.slice(0, i + 1).filter((call) => call.name === name && call.arguments === raw).length
-      const count = this.#repeats.count(name, raw) + here
+      const key = callKey(name, raw)
+      const inAnswer = (here.get(key) ?? 0) + 1
+      here.set(key, inAnswer)
+      const count = this.#repeats.count(name, raw) + inAnswer
       if (count >= this.#bounds.stopAfter) return { name, count }
     }
     return undefined

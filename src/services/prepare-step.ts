@@ -9,6 +9,7 @@ import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { proposeContext } from './llm/runtime-context.ts'
+import type { Mask } from './masking/mask.ts'
 import type { AgentRuntime } from './runtime.ts'
 import type { PreparedDecision, Verdict } from './verdicts.ts'
 
@@ -48,7 +49,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   try {
     return prepared(
       input,
-      checked(decided, (id) => isForeign(id, input, runtime)),
+      checked(decided, runtime.mask, (id) => isForeign(id, input, runtime)),
     )
   } catch (thrown) {
     if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
@@ -57,7 +58,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 }
 
 /** A decision is data from outside: only what the log takes enters it. */
-function checked(decided: PreStep, foreign: (id: string) => boolean): PreparedDecision {
+function checked(decided: PreStep, mask: Mask, foreign: (id: string) => boolean): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
       return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: inWords(decided.reason) }) }
@@ -65,7 +66,7 @@ function checked(decided: PreStep, foreign: (id: string) => boolean): PreparedDe
       return {
         kind: 'enter',
         messages: unique(
-          decided.messages.map((message) => toMessage(message, message.id)),
+          decided.messages.map((one) => toMessage(one, one.id, mask)),
           foreign,
         ),
       }

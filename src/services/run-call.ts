@@ -8,6 +8,7 @@ import type { UserMessage } from '../log/messages.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { callHook } from './hooks/failure.ts'
 import type { CallInput } from './inputs.ts'
+import { patternsOnly } from './masking/mask.ts'
 import type { AgentRuntime } from './runtime.ts'
 import { callInfo, materialise } from './tools/call.ts'
 import type { Tool, ToolOutcome } from './tools/contract.ts'
@@ -24,7 +25,7 @@ export const call = serviceActor<CallInput>(
   (input, _, thrown) =>
     input.phase === 'recovering'
       ? { type: 'verdict.recovered', ...ofCall(input), decision: { kind: 'unknown' }, onCrash: 'unknown' }
-      : settled(input, resultOf(thrownOutcome(thrown))),
+      : settled(input, resultOf(patternsOnly, thrownOutcome(thrown))),
   // What was dispatched may settle before the process leaves: its result is worth having.
   (input) => input.phase === 'executing',
 )
@@ -115,7 +116,7 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   if (stopped.aborted) return undefined
   const info = callInfo(runtime, input, parsed.args)
   const { outcome, contexts, concludes, meta } = await execute(runtime, { input, info, tool, parsed, stopped })
-  if (stopped.aborted) return sayLate(runtime, input, resultOf(outcome))
+  if (stopped.aborted) return sayLate(runtime, input, resultOf(runtime.mask, outcome))
   const final = await finalize(runtime, { input, info, tool, outcome, contexts, meta })
   if (stopped.aborted) return sayLate(runtime, input, final.result)
   const result = concludes && !final.result.isError ? { ...final.result, concludesTurn: true as const } : final.result

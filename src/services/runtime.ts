@@ -13,6 +13,7 @@ import type { HookRegistry } from './hooks/registry.ts'
 import type { Limits, RepeatGuard } from './limits.ts'
 import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
+import type { Mask } from './masking/mask.ts'
 import type { Tool, ToolReceipt } from './tools/contract.ts'
 import type { Answer } from './verdicts.ts'
 
@@ -50,6 +51,8 @@ export interface AgentRuntime {
   adapterOf(provider: string, model: string): ModelAdapter | undefined
   readonly turn: OpenTurn
   readonly digester: RequestDigester
+  /** Applied to whatever is recorded; here for what is compared with the log, measured or cut before it is. */
+  readonly mask: Mask
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
   readonly closing: AbortSignal
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */

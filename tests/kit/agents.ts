@@ -42,7 +42,9 @@ export async function startAgent(options: Partial<AgentOptions> = {}): Promise<S
   let checks = 0
   /** Live states the fold has yet to reach: a command of an observer runs before its own events are told. */
   const ahead: string[] = []
+  let opened = false
   const watch = (agent: Agent): void => {
+    opened = true
     agent.on('session/event', (event) => {
       folded.push(event)
       while (ahead.length > 0 && ahead[0] === textOf(folded.snapshot())) ahead.shift()
@@ -62,7 +64,10 @@ export async function startAgent(options: Partial<AgentOptions> = {}): Promise<S
     newId: countingIds(`i${before.length}`),
     random: () => 0.5,
     ...options,
-    store,
+    // What opening puts into the log before there is an agent is folded as stored.
+    store: onAppend(store, (events) => {
+      if (!opened) for (const event of events) folded.push(event)
+    }),
     sessionId,
     plugins: [watch, ...(options.plugins ?? [])],
   })
@@ -83,6 +88,21 @@ export async function startAgent(options: Partial<AgentOptions> = {}): Promise<S
     },
   }
 }
+
+/** The store, telling of what is appended through it. */
+const onAppend = (store: LogStore, tell: (events: readonly SessionEvent[]) => void): LogStore => ({
+  ...store,
+  async acquire(id, options) {
+    const owner = await store.acquire(id, options)
+    return {
+      ...owner,
+      async append(events, request) {
+        await owner.append(events, request)
+        tell(events)
+      },
+    }
+  },
+})
 
 const textOf = ({ value, context }: { readonly value: unknown; readonly context: unknown }): string =>
   JSON.stringify({ value, context })

@@ -1,8 +1,7 @@
 /** The conversation: replacements that can be, and a history every provider accepts. */
 import { InvalidEvent } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import type { Message } from '../messages.ts'
-import { callIds } from '../projections/surface.ts'
+import { unpaired } from '../projections/pairing.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
 
 export const history: TopicOf = (frame, report) => {
@@ -33,20 +32,4 @@ function checkReplace(frame: Frame, event: SessionEvent, report: Report): void {
     if (!(error instanceof InvalidEvent)) throw error
     report('SURFACE-REPLACE', error.message)
   }
-}
-
-/** What is wrong with a history: a call without its result right after it, or a result on its own. */
-function unpaired(messages: readonly Message[]): string | undefined {
-  let awaited: readonly string[] = []
-  for (const message of messages) {
-    const result = message.source.kind === 'tool' ? message.source.callId : undefined
-    if (result !== awaited[0]) {
-      return awaited[0] === undefined
-        ? `the result of ${result} follows no call`
-        : `the call ${awaited[0]} is not followed by its result`
-    }
-    if (result !== undefined) awaited = awaited.slice(1)
-    else if (message.role === 'assistant') awaited = callIds(message)
-  }
-  return awaited[0] === undefined ? undefined : `the call ${awaited[0]} has no result`
 }

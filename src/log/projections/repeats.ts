@@ -11,7 +11,8 @@ export interface Repeats {
 
 export const createRepeats = (): Repeats => new TurnRepeats()
 
-const key = (name: string, raw: string): string => `${name} ${argumentsDigest(raw)}`
+/** What two calls share that count as the same. */
+export const callKey = (name: string, raw: string): string => `${name} ${argumentsDigest(raw)}`
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class TurnRepeats implements Repeats {
@@ -25,11 +26,11 @@ class TurnRepeats implements Repeats {
       if (block.type !== 'tool-call') continue
       const { name, arguments: raw } = block as ToolCallBlock
       this.#counts ??= new Map()
-      this.#counts.set(key(name, raw), this.count(name, raw) + 1)
+      this.#counts.set(callKey(name, raw), this.count(name, raw) + 1)
     }
   }
 
   count(name: string, raw: string): number {
-    return this.#counts?.get(key(name, raw)) ?? 0
+    return this.#counts?.get(callKey(name, raw)) ?? 0
   }
 }

@@ -13,9 +13,15 @@ type Node = KnownEvent<SurfaceType>
 type Candidate = NewEvent | SessionEvent
 
 export interface Surface {
-  /** @throws InvalidEvent if the event is a replacement that cannot be; other events always pass. */
+  /**
+   * @throws InvalidEvent if the event is a replacement that cannot be, or would part a call from its result; other
+   * events always pass.
+   */
   check(event: Candidate): void
-  /** Takes the next event of the log; those that have no place here change nothing. @throws as `check`, unchanged then. */
+  /**
+   * Takes the next event of the log; those that have no place here change nothing. @throws InvalidEvent for a
+   * replacement that cannot be, unchanged then.
+   */
   place(event: SessionEvent): void
   /** The seqs of the events that stand here, in their order. */
   nodes(): readonly number[]
@@ -38,7 +44,9 @@ class GrowingSurface implements Surface {
 
   check(event: Candidate): void {
     const op = replacement(event)
-    if (op) checkReplace(this.#nodes, event as NewEvent<SurfaceType>, op)
+    if (!op) return
+    const shadowed = checkReplace(this.#nodes, event as NewEvent<SurfaceType>, op)
+    if (event.type !== 'tool/result') checkWhole(event, shadowed)
   }
 
   place(event: SessionEvent): void {
@@ -137,13 +145,28 @@ function rangeOf(nodes: readonly Node[], event: Candidate, op: Range): readonly 
   return [first, last]
 }
 
-function checkReplace(nodes: readonly Node[], event: NewEvent<SurfaceType>, op: Range): void {
+/** @returns the nodes that go. */
+function checkReplace(nodes: readonly Node[], event: NewEvent<SurfaceType>, op: Range): readonly Node[] {
   const [first, last] = rangeOf(nodes, event, op)
   const shadowed = nodes.slice(first, last + 1)
   const sources = new Set(event.sourceEventSeqs)
   const uncited = shadowed.find((node) => !sources.has(node.seq))
   if (uncited) throw new InvalidEvent(`${event.type}: it replaces seq ${uncited.seq}, which its sources do not name`)
   if (event.type === 'tool/result') checkRewrite(shadowed, event)
+  return shadowed
+}
+
+/** Providers refuse a call without its result, and a result without its call: both go, or both stay. */
+function checkWhole({ type }: Candidate, shadowed: readonly Node[]): void {
+  const asked = new Set(
+    shadowed.flatMap((node) => (node.type === 'assistant/message' ? callIds(node.data.message) : [])),
+  )
+  const answered = new Set(
+    shadowed.flatMap((node) => (node.type === 'tool/result' ? [node.data.message.source.callId] : [])),
+  )
+  const parted = [...asked, ...answered].find((id) => !asked.has(id) || !answered.has(id))
+  if (parted === undefined) return
+  throw new InvalidEvent(`${type}: it would part call ${parted} from its result: replace both, or neither`)
 }
 
 function checkRewrite(shadowed: readonly Node[], event: NewEvent<'tool/result'>): void {

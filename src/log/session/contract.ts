@@ -2,6 +2,7 @@
 import type { Observable } from 'rxjs'
 import type { PawlError } from '../errors.ts'
 import type { EventMap, Recordable, SessionEvent, TurnLimits } from '../events.ts'
+import type { Json } from '../json.ts'
 import type { Message, UserMessage } from '../messages.ts'
 import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
@@ -25,6 +26,10 @@ export interface SessionOptions {
   summary?(): SummaryUpdate
   /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
   held?(): boolean
+  /** What the data of an event is recorded as, which keeps its shape: secrets are masked here. The data itself if it stays. */
+  masked?(type: string, data: Json): Json
+  /** Told of the session's failure before anybody else, to mask what it says, in place. */
+  maskError?(error: PawlError): void
   /** Asked by `replace`: false while a step is open. */
   mayReplace?(): boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */

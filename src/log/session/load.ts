@@ -1,6 +1,7 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
 import { InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
+import { unpaired } from '../projections/pairing.ts'
 import type { LogStore, Ownership } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { asPawlError } from './failure.ts'
@@ -17,17 +18,31 @@ export async function load(
 ): Promise<Folded> {
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
+  if (header.seedLength !== undefined && head <= header.seedLength) {
+    throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
+  }
   const folded = createFolded()
+  let stepOpen = false
   for await (const stored of store.read(header.id)) {
     const event = validateStored(stored, folded.nextSeq, folded.lastTime)
     placeStored(folded, event)
+    if (event.type === 'step/start' || event.type === 'step/end') stepOpen = event.type === 'step/start'
     onLoaded?.(event)
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
   if (folded.nextSeq !== head) {
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
+  checkPairing(folded, stepOpen)
   return folded
+}
+
+/** No provider takes such a history, so every later request would fail. Calls of an open step are answered yet. */
+function checkPairing({ surface, nextSeq }: Folded, stepOpen: boolean): void {
+  const messages = surface.messages()
+  const open = stepOpen ? messages.findLastIndex(({ role }) => role === 'assistant') : -1
+  const wrong = unpaired(open < 0 ? messages : messages.slice(0, open))
+  if (wrong !== undefined) throw new InvalidLog(nextSeq - 1, 'HISTORY-PAIRING', `${wrong}; verify the log to see where`)
 }
 
 function placeStored(folded: Folded, event: SessionEvent): void {

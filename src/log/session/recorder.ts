@@ -18,7 +18,7 @@ export interface Note {
   readonly ignorable: true
 }
 
-type RecorderOptions = Pick<SessionOptions, 'now' | 'limits' | 'held' | 'onSealed' | 'summary'>
+type RecorderOptions = Pick<SessionOptions, 'now' | 'limits' | 'held' | 'masked' | 'onSealed' | 'summary'>
 
 /** Takes each sealed batch, in order. */
 interface Queue {
@@ -115,12 +115,19 @@ class BatchRecorder implements Recorder {
     const time = Math.max(folded.lastTime, Math.floor(this.#options.now()))
     const placed: SessionEvent[] = []
     for (const event of events) {
-      const valid = validateNew(stamped(event, limits))
+      const valid = this.#masked(validateNew(stamped(event, limits)))
       const place = { seq: folded.nextSeq + placed.length, time }
       placed.push(valid.type === 'tool/result' ? this.#placedResult(valid, place, placed) : placedAt(valid, place))
     }
     for (const event of placed) this.#checkSurface(event, placed.length)
     return placed
+  }
+
+  /** Valid data, masked and checked once more if that changed it. */
+  #masked(valid: ValidEvent): ValidEvent {
+    const { type, marks } = valid
+    const data = this.#options.masked?.(type, valid.data) ?? valid.data
+    return data === valid.data ? valid : validateNew({ type, data, ...marks })
   }
 
   /** A result that names no sources comes from its call, if that was scheduled in the open step or just before. */

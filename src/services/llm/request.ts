@@ -7,6 +7,7 @@ import { InvalidOption } from '../errors.ts'
 import type { Prompt } from '../hooks/contract.ts'
 import { callHook } from '../hooks/failure.ts'
 import type { AskModelInput } from '../inputs.ts'
+import { maskHeader } from '../masking/events.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import type { ModelAdapter, PreparedCall } from './adapter.ts'
 
@@ -30,7 +31,7 @@ export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, 
   const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
   signal.throwIfAborted()
   if (runtime.settings.needsPrice) assertPriced(prepared)
-  logHeader(runtime, headerOf(prepared, prompt))
+  logHeader(runtime, maskHeader(runtime.mask, headerOf(prepared, prompt)))
   logContext(runtime, prepared)
   const header = session.requestHeader as RequestHeader
   const { config: logged, system, tools } = header
@@ -105,7 +106,7 @@ function headerOf({ config, adapterDefaults }: PreparedCall, prompt: Prompt): Re
 /** Logged at a process's first request, and then whenever it differs. */
 function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
   const logged = runtime.session.requestHeader
-  const same = logged !== null && equalJson(logged as unknown as Json, toJson(header))
+  const same = logged !== null && equalJson(logged as unknown as Json, header as unknown as Json)
   if (runtime.headerLogged && same) return
   const reason = logged === null ? 'initial' : runtime.headerLogged ? 'change' : 'resume'
   runtime.append({ type: 'request/header', data: { header, reason } })

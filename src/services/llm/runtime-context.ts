@@ -13,7 +13,7 @@ const CLEARED = 'The earlier context snapshot no longer applies; there is none n
 
 /** The snapshot to propose, or undefined if the conversation already says so. */
 export async function proposeContext(runtime: AgentRuntime): Promise<UserMessage | undefined> {
-  const { session, settings, newId } = runtime
+  const { session, settings, newId, mask } = runtime
   const sections = await renderSections(settings.context, settings.variables)
   const retained = lastSnapshot(session.messages())
   const body = joinSections(sections)
@@ -21,7 +21,8 @@ export async function proposeContext(runtime: AgentRuntime): Promise<UserMessage
     const stands = retained === undefined ? runtime.contextStands : retained !== CLEARED
     return stands ? snapshot(newId(), CLEARED) : undefined
   }
-  const text = `${PREAMBLE}\n\n${body}`
+  // Masked as the log has it, or it would differ from what was said each time.
+  const text = mask.text(`${PREAMBLE}\n\n${body}`)
   return text === retained ? undefined : snapshot(newId(), text, sections)
 }
 

@@ -61,11 +61,14 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   const { signal } = info
   if (signal.aborted) return abortedBeforeDispatch
   const own = new AbortController()
-  const context = contextOf(runtime, input, AbortSignal.any([signal, own.signal]), said)
+  const abort = (): void => own.abort(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const context = contextOf(runtime, input, own.signal, said)
   try {
     const outcome = await inTime(runtime, execution, tool, own, context, said)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
+    signal.removeEventListener('abort', abort)
     // Its result is on the way: what it adds now would be lost without a word.
     said.over = true
   }
@@ -117,7 +120,7 @@ async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said
 }
 
 function contextOf(runtime: AgentRuntime, input: CallInput, signal: AbortSignal, said: Said): ToolContext {
-  const message = (from: Input): UserMessage => toMessage(from, runtime.newId())
+  const message = (from: Input): UserMessage => toMessage(from, runtime.newId(), runtime.mask)
   const { turn: opened } = runtime
   /** @throws PawlError once the turn is over: nothing of it moves the agent any more. */
   const current = (from: Input): UserMessage => {

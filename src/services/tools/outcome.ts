@@ -4,6 +4,8 @@ import { MAX_EVENT_BYTES } from '../../log/events.ts'
 import { utf8Bytes } from '../../log/json.ts'
 import type { ContentBlock, TextBlock } from '../../log/messages.ts'
 import { renderCauses } from '../llm/failure.ts'
+import { maskResult } from '../masking/events.ts'
+import type { Mask } from '../masking/mask.ts'
 import type { CallResult } from '../verdicts.ts'
 import type { ToolOutcome } from './contract.ts'
 
@@ -54,12 +56,14 @@ export const thrownOutcome = (thrown: unknown): ToolOutcome =>
     thrown instanceof PawlError ? { name: thrown.name, code: thrown.code } : undefined,
   )
 
-/** The outcome as the call's result; one too large for the log keeps its head and tail. */
-export function resultOf(outcome: ToolOutcome, meta?: CallResult['meta']): CallResult {
-  const result: CallResult =
+/** The outcome as the call's result, masked before it is measured; one too large for the log keeps its head and tail. */
+export function resultOf(mask: Mask, outcome: ToolOutcome, meta?: CallResult['meta']): CallResult {
+  const result: CallResult = maskResult(
+    mask,
     outcome.kind === 'ok'
       ? { content: outcome.content, isError: false, ...(meta === undefined ? {} : { meta }) }
-      : { content: [{ type: 'text', text: outcome.text }], isError: true, ...errorOf(outcome.error) }
+      : { content: [{ type: 'text', text: outcome.text }], isError: true, ...errorOf(outcome.error) },
+  )
   const bytes = utf8Bytes(JSON.stringify(result))
   return bytes > MAX_RESULT_BYTES ? tooLarge(result, bytes) : result
 }

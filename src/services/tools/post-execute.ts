@@ -33,6 +33,7 @@ export interface Final {
 export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise<Final> {
   const { input, info, outcome, meta } = settled
   const at = { turn: input.turn, step: input.step }
+  const { mask } = runtime
   const contexts = settled.contexts ?? []
   try {
     const payload = { ...info, outcome }
@@ -41,13 +42,13 @@ export async function finalize(runtime: AgentRuntime, settled: Outcome): Promise
     // A blocked call keeps nothing of what its tool added.
     const kept = decided.kind === 'block' ? [] : contexts
     const all = (decided.contexts ?? [])
-      .map((context) => toMessage(context as Input, runtime.newId()))
+      .map((context) => toMessage(context as Input, runtime.newId(), mask))
       .reduce((list, message) => withContext(runtime, list, message), kept)
-    if (decided.kind === 'block') return { result: resultOf(failedOutcome(decided.feedback)), contexts: all }
+    if (decided.kind === 'block') return { result: resultOf(mask, failedOutcome(decided.feedback)), contexts: all }
     const final = await rewritten(settled, decided)
-    return { result: resultOf(final, final.kind === 'ok' ? meta : undefined), contexts: all }
+    return { result: resultOf(mask, final, final.kind === 'ok' ? meta : undefined), contexts: all }
   } catch (thrown) {
-    return { result: resultOf(thrownOutcome(thrown)), contexts }
+    return { result: resultOf(mask, thrownOutcome(thrown)), contexts }
   }
 }
 

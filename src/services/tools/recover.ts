@@ -45,5 +45,6 @@ async function probe(runtime: AgentRuntime, input: CallInput, tool: Tool): Promi
   if (answer?.kind === 'not-done') return { kind: 'not-done' }
   if (answer?.kind !== 'done') return UNKNOWN
   const rendered = await tool.render(answer.value)
-  return { kind: 'done', result: resultOf(rendered.kind === 'ok' ? rendered : invalidOutput(rendered.message)) }
+  const outcome = rendered.kind === 'ok' ? rendered : invalidOutput(rendered.message)
+  return { kind: 'done', result: resultOf(runtime.mask, outcome) }
 }

@@ -48,9 +48,12 @@ export interface Child {
 }
 
 /** Runs a task of `sqlite-child.mjs`; `flags` are for Node. */
-export function childProcess(task: string, path: string, argument = '', flags: readonly string[] = []): Child {
-  const script = fileURLToPath(new URL('./sqlite-child.mjs', import.meta.url))
-  const child = fork(script, [task, path, argument], {
+export const childProcess = (task: string, path: string, argument = '', flags: readonly string[] = []): Child =>
+  childOf(fileURLToPath(new URL('./sqlite-child.mjs', import.meta.url)), [task, path, argument], flags)
+
+/** Runs a script that tells facts over IPC. */
+export function childOf(script: string, argv: readonly string[], flags: readonly string[] = []): Child {
+  const child = fork(script, [...argv], {
     execArgv: [...flags],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })

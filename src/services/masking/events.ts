@@ -1,0 +1,118 @@
+/**
+ * What a mask does to the data of an event: every string of it, save those that name something. An id, a tool or a
+ * digest that changed would no longer be found, so those are never masked; what may hold a secret is none of them.
+ */
+import { KNOWN } from '../../log/events.ts'
+import { type Json, toJson } from '../../log/json.ts'
+import type { StreamChunk, UserMessage } from '../../log/messages.ts'
+import type { RequestHeader } from '../../log/requests.ts'
+import type { CallResult } from '../verdicts.ts'
+import type { Mask, TextKind } from './mask.ts'
+
+type Fields = { readonly [key: string]: Json }
+
+/** Keys of Pawl's own data whose strings name, place or tell apart. */
+const NAMES: ReadonlySet<string> = new Set([
+  'type',
+  'kind',
+  'role',
+  'id',
+  'callId',
+  'toolCallId',
+  'retryId',
+  'name',
+  'code',
+  'provider',
+  'model',
+  'plugin',
+  'form',
+  'hook',
+  'blockType',
+  'mode',
+  'queue',
+  'mutation',
+  'outcome',
+  'decision',
+  'purpose',
+  'onCrash',
+  'recovery',
+  'cause',
+  'scope',
+  'policyKey',
+  'request',
+  'argumentsDigest',
+  'version',
+  'chart',
+])
+
+/** Keys of Pawl's own data under which stands the JSON of others, masked by its keys as well. */
+const FOREIGN: ReadonlySet<string> = new Set(['meta', 'attachment'])
+
+/** Schemas, and what a provider wants back as it was: only registered values are masked in them. */
+const OPAQUE: ReadonlySet<string> = new Set(['parameters', 'replayState'])
+
+/**
+ * The data with its secrets masked; itself if it has none. Deltas pass as they are: the stream they belong to was
+ * masked before it was cut into them.
+ */
+export function maskEvent(mask: Mask, type: string, data: Json): Json {
+  if (type === 'assistant/chunk') return isDelta(data) ? data : masked(mask, data, 'text')
+  if (!KNOWN.has(type)) return mask.json(data)
+  if (type !== 'tool/late-result' || !isFields(data)) return masked(mask, data, 'text')
+  return withFields(data, (key, value) => (key === 'outcome' ? mask.json(value) : value))
+}
+
+/** A message as it may be recorded. */
+export const maskMessage = (mask: Mask, message: UserMessage): UserMessage =>
+  masked(mask, message as unknown as Json, 'text') as unknown as UserMessage
+
+/** A call's result as it may be recorded: what is text there is often JSON. */
+export const maskResult = (mask: Mask, result: CallResult): CallResult =>
+  masked(mask, result as unknown as Json, 'json') as unknown as CallResult
+
+/** A request's header as it may be recorded. @throws NotJson */
+export const maskHeader = (mask: Mask, header: RequestHeader): RequestHeader =>
+  masked(mask, toJson(header), 'text') as unknown as RequestHeader
+
+/** A chunk that is whole in itself: no delta. @throws NotJson */
+export const maskChunk = <T extends StreamChunk>(mask: Mask, chunk: T): T =>
+  masked(mask, toJson(chunk, 'assistant/chunk: data.chunk'), 'text') as unknown as T
+
+const isFields = (value: Json | undefined): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function isDelta(data: Json): boolean {
+  const chunk = isFields(data) ? data.chunk : undefined
+  return isFields(chunk) && typeof chunk.type === 'string' && chunk.type.endsWith('-delta')
+}
+
+/** Pawl's own data: what it says is masked, what it names is not. */
+function masked(mask: Mask, value: Json, kind: TextKind): Json {
+  if (typeof value === 'string') return mask.text(value, kind)
+  if (typeof value !== 'object' || value === null) return value
+  if (!isFields(value)) return maskedList(mask, value as readonly Json[], kind)
+  const { type } = value
+  const opaque = typeof type === 'string' && type.includes('/')
+  const inside = type === 'tool-result' ? 'json' : kind
+  return withFields(value, (key, item) => {
+    if (typeof item === 'string' && NAMES.has(key)) return item
+    if (opaque || FOREIGN.has(key)) return mask.json(item)
+    if (OPAQUE.has(key)) return mask.values(item)
+    return masked(mask, item, key === 'arguments' ? 'json' : inside)
+  })
+}
+
+function maskedList(mask: Mask, list: readonly Json[], kind: TextKind): Json {
+  const items = list.map((item) => masked(mask, item, kind))
+  return items.some((item, i) => item !== list[i]) ? items : list
+}
+
+function withFields(fields: Fields, change: (key: string, value: Json) => Json): Json {
+  let changed = false
+  const entries = Object.entries(fields).map(([key, value]): [string, Json] => {
+    const next = change(key, value)
+    if (next !== value) changed = true
+    return [key, next]
+  })
+  return changed ? Object.fromEntries(entries) : fields
+}
