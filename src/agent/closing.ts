@@ -3,7 +3,7 @@ import type { CancelCause } from '../log/events.ts'
 import type { Session } from '../log/session.ts'
 import type { AgentCommand } from '../machines/commands.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
-import type { Clock } from '../services/clock.ts'
+import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { CloseOptions } from './agent.ts'
 import type { Waiters } from './waiters.ts'
@@ -111,7 +111,7 @@ async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: numbe
   const timer = clock.setTimeout(() => {
     over = true
     waiters.look()
-  }, graceMs)
+  }, Math.min(graceMs, MAX_TIMER_MS))
   await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
   clock.clearTimeout(timer)
 }

@@ -27,6 +27,7 @@ import type {
 } from './agent.ts'
 import { type Answer, type Approvals, pendingApprovals } from './approvals.ts'
 import { assertOpen } from './assert-open.ts'
+import { assertCause, assertWords } from './check-command.ts'
 import type { Closing } from './closing.ts'
 import { createInbox } from './inbox.ts'
 import { createReceipts, type Receipt, type Receipts } from './receipts.ts'
@@ -70,7 +71,14 @@ class AgentFacade implements Agent {
     this.id = parts.session.id
     this.actor = parts.actor
     this.session = createSessionView(parts)
-    this.inbox = createInbox(parts, (id) => this.#known(id) !== undefined)
+    this.inbox = createInbox(parts, {
+      has: (id) => this.#known(id) !== undefined,
+      // Until the macrostep is over, if an observer sent it.
+      add: (message) => {
+        const sent = this.#note(message)
+        queueMicrotask(() => this.#forget(sent, message.id))
+      },
+    })
   }
 
   get status(): AgentStatus {
@@ -99,6 +107,7 @@ class AgentFacade implements Agent {
     const stop = (): void => {
       // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
       if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      if (!this.#mayBeInOpenTurn(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })
@@ -111,11 +120,18 @@ class AgentFacade implements Agent {
     }
   }
 
+  /** One that an observer sent a moment ago stands nowhere yet. */
+  #mayBeInOpenTurn(id: string): boolean {
+    const standing = this.#parts.session.standingOf(id)?.standing
+    return standing === undefined || ('turn' in standing && standing.turn === this.#openTurn())
+  }
+
   #openTurn(): number | undefined {
     return this.#isIdle() ? undefined : this.#snapshot().context.turn
   }
 
   async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
+    assertCause(cause)
     const open = this.#openTurn()
     this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
     // An observer's command, and one that it gave just before, take effect when the macrostep is over.
@@ -130,17 +146,21 @@ class AgentFacade implements Agent {
   }
 
   async approve(callId: string, { digest, run = 0, by }: ApproveOptions): Promise<void> {
+    assertWords({ by })
     this.#assertAnswerable({ callId, run, digest })
     const onCrash = this.#parts.onCrashOf(callId)
     this.#send({ type: 'command.approve', callId, run, onCrash, ...(by === undefined ? {} : { by }) })
     await this.#recorded()
+    this.#assertAnswered({ callId, run, digest }, 'approved')
   }
 
   async deny(callId: string, { digest, run = 0, reason, by }: DenyOptions): Promise<void> {
+    assertWords({ reason, by })
     this.#assertAnswerable({ callId, run, digest })
     const why = reason === undefined ? {} : { reason }
     this.#send({ type: 'command.deny', callId, run, ...why, ...(by === undefined ? {} : { by }) })
     await this.#recorded()
+    this.#assertAnswered({ callId, run, digest }, 'denied')
   }
 
   async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
@@ -165,6 +185,11 @@ class AgentFacade implements Agent {
   }
 
   close(options?: CloseOptions): Promise<void> {
+    try {
+      if (options?.cancel !== undefined) assertCause(options.cancel)
+    } catch (error) {
+      return Promise.reject(error)
+    }
     return this.#parts.closing.close(options)
   }
 
@@ -183,6 +208,14 @@ class AgentFacade implements Agent {
   #assertAnswerable(answer: Answer): void {
     assertOpen(this.#parts)
     const refusal = this.#parts.approvals.refusal(this.#snapshot().context, answer, this.#parts.clock.now())
+    if (refusal !== undefined) throw refusal
+  }
+
+  /** Two answers may wait for the same macrostep to end: the second one came too late. */
+  #assertAnswered(answer: Answer, decision: 'approved' | 'denied'): void {
+    const { approvals, clock } = this.#parts
+    if (approvals.decisionOf(answer) === decision) return
+    const refusal = approvals.refusal(this.#snapshot().context, answer, clock.now())
     if (refusal !== undefined) throw refusal
   }
 
@@ -214,13 +247,19 @@ class AgentFacade implements Agent {
   }
 
   #remember(message: UserMessage, receipt: Receipt): void {
-    this.#sent ??= new Map()
-    const sent = this.#sent.set(message.id, message)
-    const forget = (): void => {
-      sent.delete(message.id)
-      if (sent.size === 0 && this.#sent === sent) this.#sent = undefined
-    }
+    const sent = this.#note(message)
+    const forget = (): void => this.#forget(sent, message.id)
     receipt.accepted.then(forget, forget)
+  }
+
+  #note(message: UserMessage): Map<string, UserMessage> {
+    this.#sent ??= new Map()
+    return this.#sent.set(message.id, message)
+  }
+
+  #forget(sent: Map<string, UserMessage>, id: string): void {
+    sent.delete(id)
+    if (sent.size === 0 && this.#sent === sent) this.#sent = undefined
   }
 
   #identify(input: Input, { requestId }: DeliverOptions): UserMessage {

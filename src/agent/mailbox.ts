@@ -11,6 +11,7 @@ import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
 import type { Mask } from '../services/masking/mask.ts'
 import type { Approvals } from './approvals.ts'
+import { assertCause, assertWords, isCause } from './check-command.ts'
 
 export interface MailboxOptions {
   readonly session: Session
@@ -23,9 +24,16 @@ export interface MailboxOptions {
 
 export interface Mailbox {
   /** The cancel of the open turn that was posted before opening: it is recorded with `session/resumed`, and taken there. */
-  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined
+  openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined
+  /** Into the batch in hand. */
+  takeCancel(cancel: OpeningCancel): void
   /** Takes commands as they come, until the signal aborts. @throws what the store throws */
   serve(commands: AsyncIterable<PostedCommand>): Promise<void>
+}
+
+export interface OpeningCancel {
+  readonly id: string
+  readonly command: Pick<CancelCommand, 'cause' | 'keepInbox'>
 }
 
 type Decision = CommandOutcome | { readonly kind: 'accepted'; readonly command: AgentCommand }
@@ -44,14 +52,16 @@ class AgentMailbox implements Mailbox {
     this.#options = options
   }
 
-  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined {
-    const { session, actor } = this.#options
-    const { value, context } = actor.getSnapshot()
-    const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
+  openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined {
+    const { value, context } = this.#options.actor.getSnapshot()
+    const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn && isCause(one.cause))
     if (found?.kind !== 'cancel' || value === 'idle') return undefined
-    this.#isNew(found.id)
-    session.take(found.id, { kind: 'taken' })
-    return { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) }
+    return { id: found.id, command: { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) } }
+  }
+
+  takeCancel({ id }: OpeningCancel): void {
+    this.#isNew(id)
+    this.#options.session.take(id, { kind: 'taken' })
   }
 
   async serve(commands: AsyncIterable<PostedCommand>): Promise<void> {
@@ -67,7 +77,7 @@ class AgentMailbox implements Mailbox {
 
   #handle(posted: PostedCommand): void {
     const { session, actor } = this.#options
-    const decision = decide(this.#options, posted)
+    const decision = decideSafely(this.#options, posted)
     if (decision.kind !== 'accepted') {
       session.take(posted.id, decision)
       session.seal()
@@ -80,6 +90,16 @@ class AgentMailbox implements Mailbox {
   }
 }
 
+/** Another process sent it: whatever is wrong with it is told there, and ends nobody here. */
+function decideSafely(options: MailboxOptions, posted: PostedCommand): Decision {
+  try {
+    return decide(options, posted)
+  } catch (thrown) {
+    const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
+    return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}
+
 function decide(options: MailboxOptions, posted: PostedCommand): Decision {
   const { value, context } = options.actor.getSnapshot()
   switch (posted.kind) {
@@ -88,6 +108,7 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'inject':
       return decideMessage(options, posted.kind, posted.message)
     case 'cancel':
+      assertCause(posted.cause)
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
         return accepted({ type: 'command.cancel', cause: posted.cause, turn: posted.turn, ...keep })
@@ -101,6 +122,7 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'approve':
     case 'deny': {
       const { callId, run } = posted
+      assertWords({ reason: posted.reason, by: posted.by })
       const refusal = options.approvals.refusal(context, posted, options.now())
       if (refusal !== undefined) return refused(refusal.code, refusal.message)
       const by = posted.by === undefined ? {} : { by: posted.by }
@@ -124,16 +146,9 @@ function decideMessage(
   kind: 'followup' | 'steer' | 'inject',
   posted: UserMessage,
 ): Decision {
-  try {
-    const message = toMessage(posted, posted.id, mask)
-    const known = session.standingOf(message.id)
-    if (known === undefined) return accepted({ type: `command.${kind}`, message })
-    if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
-    const duplicate = new DuplicateMessage(message.id)
-    return refused(duplicate.code, duplicate.message)
-  } catch (thrown) {
-    // Only the checks of the message throw here; another process sent it, and is told why.
-    const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
-    return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
-  }
+  const message = toMessage(posted, posted.id, mask)
+  const known = session.standingOf(message.id)
+  if (known === undefined) return accepted({ type: `command.${kind}`, message })
+  if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
+  throw new DuplicateMessage(message.id)
 }

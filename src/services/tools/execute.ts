@@ -11,7 +11,7 @@ import { withContext } from './contexts.ts'
 import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import { checkOutcome } from './hook-answers.ts'
 import {
-  abortedBeforeDispatch,
+  abortedBeforeBody,
   abortedWhileRunning,
   invalidArguments,
   invalidOutput,
@@ -59,7 +59,7 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   if (parsed.kind === 'invalid') return invalidArguments(parsed.message)
   // Of the turn that the call was made in: a hook that waits may call this when another one is open.
   const { signal } = info
-  if (signal.aborted) return abortedBeforeDispatch
+  if (signal.aborted) return abortedBeforeBody
   const own = new AbortController()
   const abort = (): void => own.abort(signal.reason)
   signal.addEventListener('abort', abort, { once: true })
