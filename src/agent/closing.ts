@@ -1,17 +1,20 @@
 /** Closing: nothing new starts, what was dispatched may settle for a while, and an open turn is left to the next opening. */
 import type { CancelCause } from '../log/events.ts'
+import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Session } from '../log/session.ts'
 import type { AgentCommand } from '../machines/commands.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
 import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { CloseOptions } from './agent.ts'
+import { checkedCause } from './checked.ts'
 import type { Waiters } from './waiters.ts'
 
 export interface Closing {
   /** Commands are refused from here on. */
   readonly begun: boolean
   /** Services start nothing from here on. */
+  readonly aborted: boolean
   readonly signal: AbortSignal
   close(options?: CloseOptions): Promise<void>
   /** The agent failed: nothing can be left in order. */
@@ -36,7 +39,7 @@ export const createClosing = (parts: ClosingParts): Closing => new AgentClosing(
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentClosing implements Closing {
   readonly #parts: ClosingParts
-  readonly #controller = new AbortController()
+  readonly #starts = new LazyAbort()
   #closed: Promise<void> | undefined
 
   constructor(parts: ClosingParts) {
@@ -47,20 +50,29 @@ class AgentClosing implements Closing {
     return this.#closed !== undefined
   }
 
+  get aborted(): boolean {
+    return this.#starts.aborted
+  }
+
   get signal(): AbortSignal {
-    return this.#controller.signal
+    return this.#starts.signal
   }
 
   close(options: CloseOptions = {}): Promise<void> {
-    if (this.#closed === undefined) {
-      this.#closed = this.#shutDown(options)
-      this.#closed.catch(() => {})
+    if (this.#closed !== undefined) return this.#closed
+    try {
+      if (options.cancel !== undefined) checkedCause(options.cancel)
+    } catch (refused) {
+      // The caller's mistake: nothing was closed, so it may close again.
+      return Promise.reject(refused)
     }
+    this.#closed = this.#shutDown(options)
+    this.#closed.catch(() => {})
     return this.#closed
   }
 
   fail(error: unknown): void {
-    this.#controller.abort(error)
+    this.#starts.abort(error)
   }
 
   async #shutDown({ graceMs = GRACE_MS, cancel }: CloseOptions): Promise<void> {
@@ -70,11 +82,11 @@ class AgentClosing implements Closing {
     try {
       if (session.failed.aborted) throw session.failed.reason
       if (cancel !== undefined) await this.#endTurn(cancel)
-      this.#controller.abort(reason)
+      this.#starts.abort(reason)
       await this.#suspend(graceMs)
       await session.flush()
     } finally {
-      this.#controller.abort(reason)
+      this.#starts.abort(reason)
       actor.stop()
       this.#parts.onStopped(reason)
       try {
@@ -108,10 +120,13 @@ const bodiesRun = ({ context }: AgentSnapshot): boolean =>
 /** Until no body runs, or the grace is over. */
 async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: number): Promise<void> {
   let over = false
-  const timer = clock.setTimeout(() => {
-    over = true
-    waiters.look()
-  }, Math.min(graceMs, MAX_TIMER_MS))
+  const timer = clock.setTimeout(
+    () => {
+      over = true
+      waiters.look()
+    },
+    Math.min(graceMs, MAX_TIMER_MS),
+  )
   await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
   clock.clearTimeout(timer)
 }

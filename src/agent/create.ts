@@ -9,8 +9,10 @@ import type { Watch } from './living.ts'
 import { openAgent } from './open.ts'
 import { type AgentOptions, type Checked, checkOptions } from './options.ts'
 
+const NO_WATCH: Watch = Object.freeze({})
+
 /** As `createAgent`, and with a watch on what becomes durable. */
-export async function create(options: AgentOptions, watch: Watch = {}): Promise<Agent> {
+export async function create(options: AgentOptions, watch: Watch = NO_WATCH): Promise<Agent> {
   const checked = checkOptions(options)
   return start(options, checked, watch).catch((error: unknown) => {
     throw maskError(checked.mask, error)

@@ -11,9 +11,10 @@ import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
 import type { Mask } from '../services/masking/mask.ts'
 import type { Approvals } from './approvals.ts'
-import { assertCause, assertWords, isCause } from './check-command.ts'
+import { checkedCause, checkedWords } from './checked.ts'
 
 export interface MailboxOptions {
+  readonly closing: { readonly begun: boolean }
   readonly session: Session
   readonly approvals: Approvals
   readonly mask: Mask
@@ -27,8 +28,8 @@ export interface Mailbox {
   openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined
   /** Into the batch in hand. */
   takeCancel(cancel: OpeningCancel): void
-  /** Takes commands as they come, until the signal aborts. @throws what the store throws */
-  serve(commands: AsyncIterable<PostedCommand>): Promise<void>
+  /** Takes commands as they come, to their end; `onFailure` is told what the store throws. */
+  serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void
 }
 
 export interface OpeningCancel {
@@ -54,9 +55,14 @@ class AgentMailbox implements Mailbox {
 
   openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined {
     const { value, context } = this.#options.actor.getSnapshot()
-    const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn && isCause(one.cause))
+    const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
     if (found?.kind !== 'cancel' || value === 'idle') return undefined
-    return { id: found.id, command: { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) } }
+    const command = unlessRefused(() => ({
+      cause: checkedCause(found.cause),
+      ...(found.keepInbox ? { keepInbox: true } : {}),
+    }))
+    // One that cannot be is refused with the others, once the session is open.
+    return 'kind' in command ? undefined : { id: found.id, command }
   }
 
   takeCancel({ id }: OpeningCancel): void {
@@ -64,8 +70,22 @@ class AgentMailbox implements Mailbox {
     this.#options.session.take(id, { kind: 'taken' })
   }
 
-  async serve(commands: AsyncIterable<PostedCommand>): Promise<void> {
-    for await (const posted of commands) if (this.#isNew(posted.id)) this.#handle(posted)
+  serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void {
+    const iterator = commands[Symbol.asyncIterator]()
+    // One promise waits, and no suspended function with it: idle agents do little else.
+    const take = ({ done, value }: IteratorResult<PostedCommand>): void => {
+      // There are no more commands for an owner that is one no more.
+      if (done) this.#options.session.checkOwner()
+      // What comes while the agent closes is left to the next owner.
+      if (done || this.#options.closing.begun) return
+      try {
+        if (this.#isNew(value.id)) this.#handle(value)
+        iterator.next().then(take, onFailure)
+      } catch (error) {
+        onFailure(error)
+      }
+    }
+    iterator.next().then(take, onFailure)
   }
 
   /** Notes the id. */
@@ -77,7 +97,7 @@ class AgentMailbox implements Mailbox {
 
   #handle(posted: PostedCommand): void {
     const { session, actor } = this.#options
-    const decision = decideSafely(this.#options, posted)
+    const decision = unlessRefused(() => decide(this.#options, posted))
     if (decision.kind !== 'accepted') {
       session.take(posted.id, decision)
       session.seal()
@@ -90,16 +110,6 @@ class AgentMailbox implements Mailbox {
   }
 }
 
-/** Another process sent it: whatever is wrong with it is told there, and ends nobody here. */
-function decideSafely(options: MailboxOptions, posted: PostedCommand): Decision {
-  try {
-    return decide(options, posted)
-  } catch (thrown) {
-    const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
-    return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
-  }
-}
-
 function decide(options: MailboxOptions, posted: PostedCommand): Decision {
   const { value, context } = options.actor.getSnapshot()
   switch (posted.kind) {
@@ -108,10 +118,9 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'inject':
       return decideMessage(options, posted.kind, posted.message)
     case 'cancel':
-      assertCause(posted.cause)
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
-        return accepted({ type: 'command.cancel', cause: posted.cause, turn: posted.turn, ...keep })
+        return accepted({ type: 'command.cancel', cause: checkedCause(posted.cause), turn: posted.turn, ...keep })
       }
       return posted.turn <= context.turn && value !== 'idle'
         ? refused('TURN_OVER', `Turn ${posted.turn} is over`)
@@ -122,15 +131,12 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'approve':
     case 'deny': {
       const { callId, run } = posted
-      assertWords({ reason: posted.reason, by: posted.by })
       const refusal = options.approvals.refusal(context, posted, options.now())
       if (refusal !== undefined) return refused(refusal.code, refusal.message)
-      const by = posted.by === undefined ? {} : { by: posted.by }
-      if (posted.kind === 'approve') {
-        return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
-      }
-      const reason = posted.reason === undefined ? {} : { reason: posted.reason }
-      return accepted({ type: 'command.deny', callId, run, ...reason, ...by })
+      const words = checkedWords(posted)
+      if (posted.kind === 'deny') return accepted({ type: 'command.deny', callId, run, ...words })
+      const by = words.by === undefined ? {} : { by: words.by }
+      return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
     }
     case 'wake':
       return accepted({ type: 'command.wake' })
@@ -151,4 +157,14 @@ function decideMessage(
   if (known === undefined) return accepted({ type: `command.${kind}`, message })
   if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
   throw new DuplicateMessage(message.id)
+}
+
+/** Another process sent it, of whatever shape: what its checks throw is why it is refused. */
+function unlessRefused<T>(decide: () => T): T | CommandOutcome {
+  try {
+    return decide()
+  } catch (thrown) {
+    const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
+    return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
+  }
 }

@@ -39,7 +39,7 @@ export async function openAgent(
   taken: Ownership,
   options: AgentOptions,
   checked: Checked,
-  watch: Watch = {},
+  watch: Watch,
 ): Promise<Agent> {
   const { ownership, refused } = await restoreUnsaved(store, taken, options.fallbackDir)
   const living = new LivingAgent({ store, ownership, options, checked, watch })
@@ -71,6 +71,6 @@ export async function openAgent(
   if (cancel !== undefined) mailbox.takeCancel(cancel)
   actor.start()
   // Only the store can fail here, and then the session fails with it.
-  void mailbox.serve(ownership.commands(living.closing.signal)).catch((error: unknown) => living.die(error))
+  mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
   return agent
 }

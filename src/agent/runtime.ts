@@ -63,8 +63,8 @@ class LivingRuntime implements AgentRuntime {
     return this.#living.control.open
   }
 
-  get closing(): AbortSignal {
-    return this.#living.closing.signal
+  get closing(): AgentRuntime['closing'] {
+    return this.#living.closing
   }
 
   get limits(): Limits | undefined {

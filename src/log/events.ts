@@ -42,6 +42,9 @@ export type CancelCause =
 /** A cause that no person gave: a bound was reached. */
 export type BoundCause = Extract<CancelCause, { kind: 'limit' | 'repeated-call' }>
 
+export const isBound = (cause: CancelCause): cause is BoundCause =>
+  cause.kind === 'limit' || cause.kind === 'repeated-call'
+
 export type TurnEndReason =
   | { readonly kind: 'completed' }
   | { readonly kind: 'blocked'; readonly reason?: string }

@@ -5,6 +5,7 @@
 import { Observable } from 'rxjs'
 import { InvalidEvent, PawlError, StoreFailure } from './errors.ts'
 import { type EventMap, KNOWN, type Recordable, type SessionEvent } from './events.ts'
+import { LazyAbort } from './lazy-abort.ts'
 import type { Message, UserMessage } from './messages.ts'
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
@@ -46,14 +47,14 @@ class OwnedSession implements Session, WriterObserver {
   readonly #feed: Feed
   readonly #writer: Writer
   readonly #recorder: Recorder
-  readonly #failed = new AbortController()
-  readonly #onLost = (): void => this.fail(asPawlError(this.#ownership.lost.reason, 'keep the session'))
+  readonly #failed = new LazyAbort()
+  #onLost: (() => void) | undefined
   #failure: PawlError | undefined
   #closing: Promise<void> | undefined
   #closed = false
 
   constructor(store: LogStore, ownership: Ownership, folded: Folded, options: SessionOptions) {
-    const { header, epoch, lost } = ownership
+    const { header, epoch } = ownership
     this.id = header.id
     this.header = header
     this.epoch = epoch
@@ -63,8 +64,20 @@ class OwnedSession implements Session, WriterObserver {
     this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, told: this })
     this.#feed = createFeed(store, header.id, this.#writer)
     this.#recorder = createRecorder(folded, options, this.#writer)
-    lost.addEventListener('abort', this.#onLost, { once: true })
-    if (lost.aborted) this.#onLost()
+    this.checkOwner()
+  }
+
+  checkOwner(): void {
+    const { lost } = this.#ownership
+    if (lost.aborted) this.fail(asPawlError(lost.reason, 'keep the session'))
+  }
+
+  /** From the first time that it matters: a listener is much of what an idle session would take. */
+  #watchOwner(): void {
+    if (this.#onLost !== undefined || this.#closed) return
+    this.#onLost = () => this.checkOwner()
+    this.#ownership.lost.addEventListener('abort', this.#onLost, { once: true })
+    this.checkOwner()
   }
 
   get head(): number {
@@ -76,6 +89,7 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   get failed(): AbortSignal {
+    this.#watchOwner()
     return this.#failed.signal
   }
 
@@ -160,6 +174,7 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   events({ from = 0, live = false, signal }: ReadOptions = {}): AsyncIterable<SessionEvent> {
+    if (live) this.#watchOwner()
     return this.#feed.read({ from, live, signal })
   }
 
@@ -187,6 +202,7 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   #assertOpen(): void {
+    if (this.#onLost === undefined) this.#watchOwner()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#closing !== undefined) throw this.#isOver()
   }
@@ -232,7 +248,7 @@ class OwnedSession implements Session, WriterObserver {
 
   async #shutDown(flushed: Promise<void>): Promise<void> {
     const [outcome] = await Promise.allSettled([flushed])
-    this.#ownership.lost.removeEventListener('abort', this.#onLost)
+    if (this.#onLost !== undefined) this.#ownership.lost.removeEventListener('abort', this.#onLost)
     this.#closed = true
     this.#feed.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.

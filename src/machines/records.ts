@@ -4,6 +4,7 @@
  */
 import {
   type InboxItem,
+  isBound,
   MAX_EVENT_BYTES,
   type Queue,
   type Recordable,
@@ -132,8 +133,7 @@ const errorReason = (error: LlmFailure): TurnEndReason => ({ kind: 'error', erro
 /** A cancelled turn's end: aborted, or by the bound that cancelled it. */
 function endCancelled(context: AgentContext): Events {
   const cause = context.cancel?.cause ?? { kind: 'user' }
-  const bound = cause.kind === 'limit' || cause.kind === 'repeated-call'
-  const reason: TurnEndReason = bound ? cause : { kind: 'aborted', cause }
+  const reason: TurnEndReason = isBound(cause) ? cause : { kind: 'aborted', cause }
   return context.cancel?.keepInbox
     ? followedBy(context, putBack(context), (after) => endTurn(after, reason))
     : endTurn(context, reason)
@@ -195,15 +195,16 @@ export const wake = (context: AgentContext): Events => (pending(context) ? [star
 export const cancelIdle = (context: AgentContext, command: CancelCommand): Events =>
   command.keepInbox ? NOTHING : dropAll(context)
 
-/** The first cancel of a turn is recorded; every one clears the queues, unless they are to be kept. */
+/** The first cancel of a turn is recorded; every one clears the queues, unless they are to be kept, as for a bound. */
 export function cancel(
   context: AgentContext,
   command: Pick<CancelCommand, 'cause' | 'keepInbox'>,
   next: (context: AgentContext) => Events = () => NOTHING,
 ): Events {
-  const clears = command.keepInbox ? NOTHING : dropAll(context)
+  const keeps = command.keepInbox === true || isBound(command.cause)
+  const clears = keeps ? NOTHING : dropAll(context)
   if (context.cancel !== null) return clears
-  const data = { turn: context.turn, cause: command.cause, ...(command.keepInbox ? { keepInbox: true as const } : {}) }
+  const data = { turn: context.turn, cause: command.cause, ...(keeps ? { keepInbox: true as const } : {}) }
   return followedBy(context, [{ type: 'turn/cancel', data }, ...clears], next)
 }
 

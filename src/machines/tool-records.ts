@@ -172,17 +172,11 @@ function settleWith(
   const answered = followedBy(context, [result(context, call, outcome)], () => [])
   const withContexts = contexts.reduce<Events>(
     (events, message) =>
-      followedBy(context, events, (after) =>
-        // Another call of the batch may have brought the same one.
-        isWaiting(after, message.id) ? [] : [enqueue(after, 'next-step', [{ kind: 'message', message }])],
-      ),
+      followedBy(context, events, (after) => [enqueue(after, 'next-step', [{ kind: 'message', message }])]),
     answered,
   )
   return followedBy(context, withContexts, proceed)
 }
-
-const isWaiting = ({ inbox }: AgentContext, id: string): boolean =>
-  [...inbox['next-step'], ...inbox['next-turn']].some((item) => item.kind === 'message' && item.message.id === id)
 
 export const settle = (context: AgentContext, verdict: Of<Verdict, 'verdict.settled'>): Events =>
   withOpenCall(context, verdict.callId, (call) => settleWith(context, call, verdict.result, verdict.contexts))

@@ -39,7 +39,7 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
   const { input, runtime } = service
   const { turn } = runtime
   // The turn's signal ends the request; so does closing, which leaves the turn open.
-  const { signal, release } = either(turn.signal, runtime.closing)
+  const { signal, release } = either(turn.signal, runtime.closing.signal)
   const aborted = (partial?: Answer): Verdict => ({
     type: 'verdict.aborted',
     ...attemptOf(input),

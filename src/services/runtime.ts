@@ -36,6 +36,8 @@ export interface OpenTurn {
   readonly signal: AbortSignal
   /** What a running request has so far; taken if it does not settle in time. */
   partial: (() => Answer | undefined) | undefined
+  /** Ids of what its tools added: taken, also before they are recorded. */
+  readonly added: Set<string>
   /** The prompt that the open step was prepared with. */
   prompt: { readonly step: number; readonly prompt: Prompt } | undefined
 }
@@ -54,7 +56,7 @@ export interface AgentRuntime {
   /** Applied to whatever is recorded; here for what is compared with the log, measured or cut before it is. */
   readonly mask: Mask
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
-  readonly closing: AbortSignal
+  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
   steer(message: UserMessage): ToolReceipt

@@ -1,5 +1,5 @@
 /** Turns and steps: how they nest, count and end, and what a cancel or an interruption means for it. */
-import type { EventMap, SessionEvent } from '../events.ts'
+import { type EventMap, isBound, type SessionEvent } from '../events.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
 import { messageWaits } from './topic.ts'
 
@@ -55,8 +55,7 @@ function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start
 }
 
 function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end']['reason']): void {
-  const bound = frame.cancel?.kind === 'limit' || frame.cancel?.kind === 'repeated-call' ? frame.cancel.kind : undefined
-  const expected = frame.cancel && (bound ?? 'aborted')
+  const expected = frame.cancel && (isBound(frame.cancel) ? frame.cancel.kind : 'aborted')
   if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit' || kind === 'repeated-call') {
     report(
       'CANCEL-REASON',

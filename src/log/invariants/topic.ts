@@ -1,7 +1,6 @@
 /** What the topics of the invariants share: one interface, and the frame each event is judged in. */
 import type { AttemptTracker } from '../attempts.ts'
-import type { CancelCause, SessionEvent, StepOutcome, TurnLimits } from '../events.ts'
-import { type InboxState, inbox } from '../projections/inbox.ts'
+import { type CancelCause, isBound, type SessionEvent, type StepOutcome, type TurnLimits } from '../events.ts'
 import type { Surface } from '../projections/surface.ts'
 import type { Rule } from './rules.ts'
 
@@ -72,7 +71,7 @@ function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> | undefine
       return { ...fresh, turn: event.data.turn, turnOpen: true, step: 0, stepOpen: false, limits: event.data.limits }
     case 'turn/cancel': {
       const { cause, keepInbox } = event.data
-      return { cancel: cause, keepsInbox: keepInbox === true }
+      return { cancel: cause, keepsInbox: keepInbox === true || isBound(cause) }
     }
     case 'turn/end':
       return { ...fresh, turnOpen: false, stepOpen: false }

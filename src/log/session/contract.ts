@@ -100,6 +100,8 @@ export interface Session extends SessionView {
   readonly queuedBytes: number
   /** Resolves once the event of that seq is acknowledged; rejects once failed. It does not close the batch in hand. */
   durable(seq: number): Promise<void>
+  /** Fails the session if its ownership is lost: for who learns of it in another way than the signal's. */
+  checkOwner(): void
   /** Aborts once, with the PawlError, after any failure of the store or when the ownership is lost. */
   readonly failed: AbortSignal
   /** The tail that was recorded and not acknowledged. */

@@ -1,6 +1,7 @@
 /** A waterfall that failed leaves a trace in the log; what it means for the loop is decided where it was called. */
 import { failureOf } from '../llm/failure.ts'
 import type { AgentRuntime } from '../runtime.ts'
+import { checkedAnswer } from './answers.ts'
 import type { Hooks } from './contract.ts'
 import { type Handler, runWaterfall } from './waterfall.ts'
 
@@ -16,9 +17,8 @@ type PayloadOf<K> = Extract<Waterfall, { readonly name: K }>['payload']
 type ResultOf<K> = Extract<Waterfall, { readonly name: K }>['result']
 
 /**
- * Runs a hook's waterfall around `core`, on a frozen payload. A handler's throw is recorded as `agent/hook-failed` and
- * goes on; one of the core is not the hook's failure. What the handlers gave is data from outside: `check` gives what
- * may be used of it, or throws.
+ * Runs a hook's waterfall around `core`, on a frozen payload. A handler's throw, or an answer that is none, is recorded
+ * as `agent/hook-failed` and goes on; a throw of the core is not the hook's failure.
  */
 export function callHook<K extends Waterfall['name']>(
   runtime: AgentRuntime,
@@ -26,7 +26,6 @@ export function callHook<K extends Waterfall['name']>(
   at: Position,
   payload: PayloadOf<K>,
   core: () => Promise<ResultOf<K>>,
-  check: (given: ResultOf<K>) => ResultOf<K> = (given) => given,
 ): Promise<ResultOf<K>> {
   // The same handlers, seen as what every waterfall's are: TypeScript cannot tell so for a name it does not know yet.
   const handlers = runtime.hooks.of(hook) as unknown as readonly Handler<PayloadOf<K>, ResultOf<K>>[]
@@ -39,7 +38,9 @@ export function callHook<K extends Waterfall['name']>(
       inCore = { thrown }
       throw thrown
     })
-  return held(runWaterfall(hook, handlers, payload, watched), check).catch((thrown: unknown) => {
+  const answered = async (): Promise<ResultOf<K>> =>
+    checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched), runtime.mask) as ResultOf<K>
+  return answered().catch((thrown: unknown) => {
     // A hook left behind by its turn speaks to nobody.
     const late = signal !== runtime.turn.signal
     const ofCore = inCore?.thrown === thrown
@@ -47,8 +48,6 @@ export function callHook<K extends Waterfall['name']>(
     throw thrown
   })
 }
-
-const held = <R>(answer: Promise<R>, check: (given: R) => R): Promise<R> => answer.then(check)
 
 /** Throwing because the turn was cancelled is what a signal is for, and no failure. */
 const heeds = (signal: AbortSignal, thrown: unknown): boolean =>
