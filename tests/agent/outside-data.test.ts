@@ -110,26 +110,6 @@ test('a hook cannot put a message into the conversation twice', async () => {
   expect((await started.agent.run('two')).reason).toMatchObject({ kind: 'error', error: { code: 'HOOK_MISUSE' } })
 })
 
-test('a context that is added again is added once, and another one of its id is refused', async () => {
-  const context = (words: string) =>
-    ({ id: 'note', role: 'user', source: { kind: 'user' }, content: [{ type: 'text', text: words }] }) as const
-  const adding = tool({
-    name: 'echo',
-    description: 'Adds.',
-    parameters: { type: 'object' },
-    execute: (_, { addContext }) => {
-      addContext(context('a'))
-      addContext(context('a'))
-      addContext(context('b'))
-    },
-  })
-  await using started = await startAgent({ model: scripted([toolCall('echo', {}), 'done']), tools: [adding] })
-  expect((await started.agent.run('go')).reason).toEqual({ kind: 'completed' })
-  const log = await started.log()
-  expect(ofType(log, 'tool/result')[0]?.data.error?.code).toBe('DUPLICATE_MESSAGE')
-  expect(ofType(log, 'user/message').map(({ data }) => data.id)).toContain('note')
-})
-
 const finished = { type: 'finish', reason: { kind: 'stop' } } as const
 const block = (index: number, words: string): readonly StreamChunk[] => [
   { type: 'block-start', index, blockType: 'text' },
