@@ -1,7 +1,7 @@
 /** What the topics of the invariants share: one interface, and the frame each event is judged in. */
 import type { AttemptTracker } from '../attempts.ts'
-import type { CancelCause, SessionEvent, StepOutcome, TurnLimits } from '../events.ts'
 import { type CancelCause, isBound, type SessionEvent, type StepOutcome, type TurnLimits } from '../events.ts'
+import { type InboxState, inbox } from '../projections/inbox.ts'
 import type { Surface } from '../projections/surface.ts'
 import type { Rule } from './rules.ts'
 
