@@ -7,6 +7,7 @@ import type { AgentSnapshot } from '../machines/fold.ts'
 import type { Clock } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { CloseOptions } from './agent.ts'
+import { checkedCause } from './checked.ts'
 import type { Waiters } from './waiters.ts'
 
 export interface Closing {
@@ -58,10 +59,15 @@ class AgentClosing implements Closing {
   }
 
   close(options: CloseOptions = {}): Promise<void> {
-    if (this.#closed === undefined) {
-      this.#closed = this.#shutDown(options)
-      this.#closed.catch(() => {})
+    if (this.#closed !== undefined) return this.#closed
+    try {
+      if (options.cancel !== undefined) checkedCause(options.cancel)
+    } catch (refused) {
+      // The caller's mistake: nothing was closed, so it may close again.
+      return Promise.reject(refused)
     }
+    this.#closed = this.#shutDown(options)
+    this.#closed.catch(() => {})
     return this.#closed
   }
 

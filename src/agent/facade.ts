@@ -27,6 +27,7 @@ import type {
 } from './agent.ts'
 import { type Answer, type Approvals, pendingApprovals } from './approvals.ts'
 import { assertOpen } from './assert-open.ts'
+import { checkedCause, checkedWords } from './checked.ts'
 import type { Closing } from './closing.ts'
 import { createInbox } from './inbox.ts'
 import { createReceipts, type Receipt, type Receipts } from './receipts.ts'
@@ -117,7 +118,7 @@ class AgentFacade implements Agent {
 
   async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
     const open = this.#openTurn()
-    this.#send({ type: 'command.cancel', cause, ...(keepInbox ? { keepInbox } : {}) })
+    this.#send({ type: 'command.cancel', cause: checkedCause(cause), ...(keepInbox ? { keepInbox } : {}) })
     // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
     const turn = open ?? this.#openTurn()
@@ -132,14 +133,13 @@ class AgentFacade implements Agent {
   async approve(callId: string, { digest, run = 0, by }: ApproveOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
     const onCrash = this.#parts.onCrashOf(callId)
-    this.#send({ type: 'command.approve', callId, run, onCrash, ...(by === undefined ? {} : { by }) })
+    this.#send({ type: 'command.approve', callId, run, onCrash, ...checkedWords({ by }) })
     await this.#recorded()
   }
 
   async deny(callId: string, { digest, run = 0, reason, by }: DenyOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
-    const why = reason === undefined ? {} : { reason }
-    this.#send({ type: 'command.deny', callId, run, ...why, ...(by === undefined ? {} : { by }) })
+    this.#send({ type: 'command.deny', callId, run, ...checkedWords({ reason, by }) })
     await this.#recorded()
   }
 

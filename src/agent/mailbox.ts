@@ -11,6 +11,7 @@ import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
 import type { Mask } from '../services/masking/mask.ts'
 import type { Approvals } from './approvals.ts'
+import { checkedCause, checkedWords } from './checked.ts'
 
 export interface MailboxOptions {
   readonly closing: { readonly begun: boolean }
@@ -50,9 +51,15 @@ class AgentMailbox implements Mailbox {
     const { value, context } = actor.getSnapshot()
     const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
     if (found?.kind !== 'cancel' || value === 'idle') return undefined
+    const cancel = unlessRefused(() => ({
+      cause: checkedCause(found.cause),
+      ...(found.keepInbox ? { keepInbox: true } : {}),
+    }))
+    // One that cannot be is refused with the others, once the session is open.
+    if ('kind' in cancel) return undefined
     this.#isNew(found.id)
     session.take(found.id, { kind: 'taken' })
-    return { cause: found.cause, ...(found.keepInbox ? { keepInbox: true } : {}) }
+    return cancel
   }
 
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void {
@@ -82,7 +89,7 @@ class AgentMailbox implements Mailbox {
 
   #handle(posted: PostedCommand): void {
     const { session, actor } = this.#options
-    const decision = decide(this.#options, posted)
+    const decision = unlessRefused(() => decide(this.#options, posted))
     if (decision.kind !== 'accepted') {
       session.take(posted.id, decision)
       session.seal()
@@ -105,7 +112,7 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'cancel':
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
-        return accepted({ type: 'command.cancel', cause: posted.cause, turn: posted.turn, ...keep })
+        return accepted({ type: 'command.cancel', cause: checkedCause(posted.cause), turn: posted.turn, ...keep })
       }
       return posted.turn <= context.turn && value !== 'idle'
         ? refused('TURN_OVER', `Turn ${posted.turn} is over`)
@@ -118,12 +125,10 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
       const { callId, run } = posted
       const refusal = options.approvals.refusal(context, posted, options.now())
       if (refusal !== undefined) return refused(refusal.code, refusal.message)
-      const by = posted.by === undefined ? {} : { by: posted.by }
-      if (posted.kind === 'approve') {
-        return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
-      }
-      const reason = posted.reason === undefined ? {} : { reason: posted.reason }
-      return accepted({ type: 'command.deny', callId, run, ...reason, ...by })
+      const words = checkedWords(posted)
+      if (posted.kind === 'deny') return accepted({ type: 'command.deny', callId, run, ...words })
+      const by = words.by === undefined ? {} : { by: words.by }
+      return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
     }
     case 'wake':
       return accepted({ type: 'command.wake' })
@@ -139,15 +144,18 @@ function decideMessage(
   kind: 'followup' | 'steer' | 'inject',
   posted: UserMessage,
 ): Decision {
+  const message = toMessage(posted, posted.id, mask)
+  const known = session.standingOf(message.id)
+  if (known === undefined) return accepted({ type: `command.${kind}`, message })
+  if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
+  throw new DuplicateMessage(message.id)
+}
+
+/** Another process sent it, of whatever shape: what its checks throw is why it is refused. */
+function unlessRefused<T>(decide: () => T): T | CommandOutcome {
   try {
-    const message = toMessage(posted, posted.id, mask)
-    const known = session.standingOf(message.id)
-    if (known === undefined) return accepted({ type: `command.${kind}`, message })
-    if (isDeepStrictEqual(known.message, message)) return { kind: 'taken', seq: known.seq }
-    const duplicate = new DuplicateMessage(message.id)
-    return refused(duplicate.code, duplicate.message)
+    return decide()
   } catch (thrown) {
-    // Only the checks of the message throw here; another process sent it, and is told why.
     const code = thrown instanceof PawlError ? thrown.code : 'INVALID_EVENT'
     return refused(code, thrown instanceof Error ? thrown.message : String(thrown))
   }

@@ -26,9 +26,15 @@ class ControlledTurn implements OpenTurn {
   readonly controller = new AbortController()
   partial: OpenTurn['partial'] = undefined
   prompt: OpenTurn['prompt'] = undefined
+  #added: Set<string> | undefined
 
   get signal(): AbortSignal {
     return this.controller.signal
+  }
+
+  get added(): Set<string> {
+    this.#added ??= new Set()
+    return this.#added
   }
 }
 

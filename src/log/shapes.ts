@@ -106,6 +106,9 @@ const contentBlock = union(
 )
 const content = list(block)
 
+/** The blocks of a message, or of a tool's result. */
+export const contentBlocks: Check = content
+
 const refused = (what: string): Check => must(() => false, what)
 const userSource = union(
   'kind',

@@ -8,7 +8,7 @@ import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { proposeContext } from './llm/runtime-context.ts'
-import type { Mask } from './masking/mask.ts'
+import type { AgentRuntime } from './runtime.ts'
 import type { PreparedDecision, Verdict } from './verdicts.ts'
 
 const HOOK = 'agent/pre-step'
@@ -45,7 +45,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
-    return prepared(input, checked(decided, runtime.mask))
+    return prepared(input, checked(runtime, decided, proposal.messages))
   } catch (thrown) {
     if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
     throw thrown
@@ -53,19 +53,26 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 }
 
 /** A decision is data from outside: only what the log takes enters it. */
-function checked(decided: PreStep, mask: Mask): PreparedDecision {
+function checked(runtime: AgentRuntime, decided: PreStep, proposed: readonly UserMessage[]): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
       return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
-    case 'enter':
-      return { kind: 'enter', messages: unique(decided.messages.map((one) => toMessage(one, one.id, mask))) }
+    case 'enter': {
+      const messages = decided.messages.map((message) => toMessage(message, message.id, runtime.mask))
+      checkIds(runtime, messages, proposed)
+      return { kind: 'enter', messages }
+    }
     default:
       throw new HookMisuse(HOOK, 'it must give { kind: "enter", messages } or { kind: "reject", reason? }')
   }
 }
 
-function unique(messages: readonly UserMessage[]): readonly UserMessage[] {
+/** An id is one message for the whole session: what was proposed keeps its own, what is added needs a new one. */
+function checkIds({ session }: AgentRuntime, messages: readonly UserMessage[], proposed: readonly UserMessage[]): void {
   const ids = new Set(messages.map(({ id }) => id))
-  if (ids.size === messages.length) return messages
-  throw new HookMisuse(HOOK, 'two of the messages have the same id')
+  if (ids.size < messages.length) throw new HookMisuse(HOOK, 'two of the messages have the same id')
+  for (const { id } of proposed) ids.delete(id)
+  for (const id of ids) {
+    if (session.hasMessageId(id)) throw new HookMisuse(HOOK, `the message id "${id}" is already used in this session`)
+  }
 }

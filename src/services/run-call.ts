@@ -3,7 +3,6 @@
  * dispatch is durable; awaiting lets an approval expire; recovering says what may be done after a crash.
  */
 import { argumentsDigest } from '../log/digest.ts'
-import { toJson } from '../log/json.ts'
 import type { UserMessage } from '../log/messages.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { callHook } from './hooks/failure.ts'
@@ -13,6 +12,7 @@ import type { AgentRuntime } from './runtime.ts'
 import { callInfo, materialise } from './tools/call.ts'
 import type { Tool, ToolOutcome } from './tools/contract.ts'
 import { execute } from './tools/execute.ts'
+import { sayLate } from './tools/late.ts'
 import { failedOutcome, invalidArguments, resultOf, thrownOutcome, unknownTool } from './tools/outcome.ts'
 import { finalize } from './tools/post-execute.ts'
 import { decideRecovery } from './tools/recover.ts'
@@ -31,13 +31,25 @@ export const call = serviceActor<CallInput>(
 
 const ofCall = ({ callId, run, phase }: CallInput) => ({ callId, run, phase })
 
+/** An id is one message for the whole session: a message whose id is taken gets another. */
+function distinct({ session, turn, newId }: AgentRuntime, contexts: readonly UserMessage[]): readonly UserMessage[] {
+  return contexts.map((message) => {
+    const isTaken = session.hasMessageId(message.id) || turn.added.has(message.id)
+    const own = isTaken ? Object.freeze({ ...message, id: newId() }) : message
+    turn.added.add(own.id)
+    return own
+  })
+}
+
 /** The call's result, and if it was made too often a word to the model about it. */
 function settledWith(
-  { repeats, newId, turn }: AgentRuntime,
+  runtime: AgentRuntime,
   input: CallInput,
   result: CallResult,
-  contexts: readonly UserMessage[],
+  added: readonly UserMessage[],
 ): Verdict {
+  const { repeats, newId, turn } = runtime
+  const contexts = distinct(runtime, added)
   // A turn that is ending has no step to read it; it would wait there for the next turn, of which it is not true.
   const isOver = turn.signal.aborted || result.concludesTurn === true
   const warning = isOver ? undefined : repeats?.warning(input.name, input.arguments)
@@ -79,7 +91,7 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   const at = { turn: input.turn, step: input.step }
   const policy = await callHook(runtime, 'tools/pre-execute', at, info, async () => ({ kind: 'allow' as const }))
   const refuse = async (outcome: ToolOutcome): Promise<Verdict> => {
-    const { result, contexts } = await finalize(runtime, { input, info, tool, outcome })
+    const { result, contexts } = await finalize(runtime, { input, info, tool, parsed, outcome })
     return settledWith(runtime, input, result, contexts)
   }
   if (policy.kind === 'deny') return refuse(failedOutcome(`Not run: denied: ${policy.reason}`))
@@ -113,18 +125,12 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   const parsed = await materialise(tool, input)
   if (stopped.aborted) return undefined
   const info = callInfo(runtime, input, parsed.args)
-  const { outcome, contexts, concludes, meta } = await execute(runtime, { input, info, tool, parsed, stopped })
+  const { outcome, contexts, concludes } = await execute(runtime, { input, info, tool, parsed, stopped })
   if (stopped.aborted) return sayLate(runtime, input, resultOf(runtime.mask, outcome))
-  const final = await finalize(runtime, { input, info, tool, outcome, contexts, meta })
+  const final = await finalize(runtime, { input, info, tool, parsed, outcome, contexts })
   if (stopped.aborted) return sayLate(runtime, input, final.result)
   const result = concludes && !final.result.isError ? { ...final.result, concludesTurn: true as const } : final.result
   return settledWith(runtime, input, result, final.contexts)
-}
-
-/** The call was answered without it; what the tool says now is kept beside the conversation. */
-function sayLate(runtime: AgentRuntime, { turn, step, callId, run }: CallInput, result: CallResult): undefined {
-  if (runtime.session.failed.aborted || runtime.closing.aborted) return
-  runtime.append({ type: 'tool/late-result', data: { turn, step, callId, run, outcome: toJson(result) } })
 }
 
 async function recover({ input, runtime }: Service<CallInput>): Promise<Verdict> {

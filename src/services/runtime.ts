@@ -36,6 +36,8 @@ export interface OpenTurn {
   readonly signal: AbortSignal
   /** What a running request has so far; taken if it does not settle in time. */
   partial: (() => Answer | undefined) | undefined
+  /** Ids of what its tools added: taken, also before they are recorded. */
+  readonly added: Set<string>
   /** The prompt that the open step was prepared with. */
   prompt: { readonly step: number; readonly prompt: Prompt } | undefined
 }

@@ -67,7 +67,7 @@ describe('reading what is durable', () => {
 })
 
 describe('reading live', () => {
-  test('goes on from the stored log without gap or duplicate, however fast the reader is', async () => {
+  test('[RUN-28] [RUN-30] goes on from the stored log without gap or duplicate, however fast the reader is', async () => {
     const { session } = await setup({ windowMs: 1 })
     for (let n = 0; n < 50; n++) session.append(chunk())
     const readers = [0, 1, 7].map(async (pause) => {

@@ -1,6 +1,7 @@
 /** A waterfall that failed leaves a trace in the log; what it means for the loop is decided where it was called. */
 import { failureOf } from '../llm/failure.ts'
 import type { AgentRuntime } from '../runtime.ts'
+import { checkedAnswer } from './answers.ts'
 import type { Hooks } from './contract.ts'
 import { type Handler, runWaterfall } from './waterfall.ts'
 
@@ -16,8 +17,8 @@ type PayloadOf<K> = Extract<Waterfall, { readonly name: K }>['payload']
 type ResultOf<K> = Extract<Waterfall, { readonly name: K }>['result']
 
 /**
- * Runs a hook's waterfall around `core`, on a frozen payload. A handler's throw is recorded as `agent/hook-failed` and
- * goes on; one of the core is not the hook's failure.
+ * Runs a hook's waterfall around `core`, on a frozen payload. A handler's throw, or an answer that is none, is recorded
+ * as `agent/hook-failed` and goes on; a throw of the core is not the hook's failure.
  */
 export function callHook<K extends Waterfall['name']>(
   runtime: AgentRuntime,
@@ -37,7 +38,9 @@ export function callHook<K extends Waterfall['name']>(
       inCore = { thrown }
       throw thrown
     })
-  return runWaterfall(hook, handlers, payload, watched).catch((thrown: unknown) => {
+  const answered = async (): Promise<ResultOf<K>> =>
+    checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched), runtime.mask) as ResultOf<K>
+  return answered().catch((thrown: unknown) => {
     // A hook left behind by its turn speaks to nobody.
     const late = signal !== runtime.turn.signal
     const ofCore = inCore?.thrown === thrown

@@ -1,6 +1,5 @@
 /** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
 import { PawlError } from '../../log/errors.ts'
-import type { Json } from '../../log/json.ts'
 import type { UserMessage } from '../../log/messages.ts'
 import { callHook } from '../hooks/failure.ts'
 import { toMessage } from '../input.ts'
@@ -8,11 +7,13 @@ import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { idempotencyKey, type Materialised } from './call.ts'
 import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import { sayLate } from './late.ts'
 import {
   abortedBeforeDispatch,
   abortedWhileRunning,
   invalidArguments,
   invalidOutput,
+  resultOf,
   thrownOutcome,
   timedOut,
   unknownTool,
@@ -32,20 +33,33 @@ export interface Executed {
   /** What the tool added, in order; kept also when it failed. */
   readonly contexts: readonly UserMessage[]
   readonly concludes: boolean
-  readonly meta: Json | undefined
 }
 
 /** Never throws for the tool or the hook: what they throw is the call's outcome. */
 export async function execute(runtime: AgentRuntime, execution: Execution): Promise<Executed> {
-  const said = { contexts: [] as UserMessage[], concludes: false, meta: undefined as Json | undefined }
+  const said: Said = { contexts: [], concludes: false }
   const at = { turn: execution.input.turn, step: execution.input.step }
-  const outcome = await callHook(runtime, 'tools/execute', at, execution.info, () =>
-    runBody(runtime, execution, said),
-  ).catch(thrownOutcome)
-  return { outcome: outcome ?? thrownOutcome(new Error('tools/execute gave nothing')), ...said }
+  let own: ToolOutcome | undefined
+  const core = async (): Promise<ToolOutcome> => {
+    own = await runBody(runtime, execution, said)
+    return own
+  }
+  try {
+    const given = await callHook(runtime, 'tools/execute', at, execution.info, core)
+    return { outcome: given === own ? given : await held(execution.tool, given), ...said }
+  } catch (thrown) {
+    return { outcome: thrownOutcome(thrown), ...said }
+  }
 }
 
-type Said = { contexts: UserMessage[]; concludes: boolean; meta: Json | undefined }
+type Said = { contexts: UserMessage[]; concludes: boolean }
+
+/** A hook's value is held to the tool's declared output as the tool's own is. */
+async function held(tool: Tool | undefined, outcome: ToolOutcome): Promise<ToolOutcome> {
+  if (outcome.kind === 'error' || tool === undefined) return outcome
+  const rendered = await tool.render(outcome.value)
+  return rendered.kind === 'ok' ? outcome : invalidOutput(rendered.message)
+}
 
 async function runBody(runtime: AgentRuntime, execution: Execution, said: Said): Promise<ToolOutcome> {
   const { input, tool, parsed, info } = execution
@@ -59,7 +73,7 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   signal.addEventListener('abort', abort, { once: true })
   const context = contextOf(runtime, input, own.signal, said)
   try {
-    const outcome = await inTime(runtime, execution, tool, own, context, said)
+    const outcome = await inTime(runtime, execution, tool, own, context)
     return signal.aborted && outcome.kind === 'ok' ? abortedWhileRunning : outcome
   } finally {
     // The signal's scope ends with the call: what the tool handed on to others is no longer its own to stop.
@@ -75,9 +89,8 @@ async function inTime(
   tool: Tool,
   own: AbortController,
   context: ToolContext,
-  said: Said,
 ): Promise<ToolOutcome> {
-  const body = bodyOutcome(tool, parsed.args, context, said)
+  const body = bodyOutcome(tool, parsed.args, context)
   const { timeoutMs } = tool
   if (timeoutMs === undefined) return body
   let timer: unknown
@@ -88,26 +101,24 @@ async function inTime(
   runtime.clock.clearTimeout(timer)
   if (first !== 'late') return first
   own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
-  void body.then((outcome) => {
-    if (stopped.aborted || runtime.session.failed.aborted || runtime.closing.aborted) return
-    runtime.append({
-      type: 'tool/late-result',
-      data: { turn: input.turn, step: input.step, callId: input.callId, run: input.run, outcome: lateWords(outcome) },
-    })
-  })
+  void Promise.all([body, whenAborted(stopped)]).then(([outcome]) =>
+    sayLate(runtime, input, resultOf(runtime.mask, outcome)),
+  )
   return timedOut(timeoutMs)
 }
 
-const lateWords = (outcome: ToolOutcome): Json =>
-  outcome.kind === 'ok' ? { kind: 'ok', value: outcome.value } : { kind: 'error', text: outcome.text }
+/** The chart stops the call when it is answered: only then is what its tool says late. */
+const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 
-async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext, said: Said): Promise<ToolOutcome> {
+/** Never rejects. */
+async function bodyOutcome(tool: Tool, args: unknown, context: ToolContext): Promise<ToolOutcome> {
   try {
-    const value = await tool.execute(args, context)
-    const rendered = await tool.render(value)
-    if (rendered.kind === 'invalid') return invalidOutput(rendered.message)
-    said.meta = tool.meta?.(args, value)
-    return rendered
+    const rendered = await tool.render(await tool.execute(args, context))
+    return rendered.kind === 'ok' ? rendered : invalidOutput(rendered.message)
   } catch (thrown) {
     return thrownOutcome(thrown)
   }

@@ -12,11 +12,8 @@ import type { ToolOutcome } from './contract.ts'
 type ToolError = NonNullable<Extract<ToolOutcome, { kind: 'error' }>['error']>
 
 /** A failed call, in words the model can act on. Without `error` it is nobody's fault: a denial. */
-export const failedOutcome = (text: string, error?: ToolError): ToolOutcome => ({
-  kind: 'error',
-  text,
-  ...(error === undefined ? {} : { error }),
-})
+export const failedOutcome = (text: string, error?: ToolError): ToolOutcome =>
+  Object.freeze({ kind: 'error', text, ...(error === undefined ? {} : { error: Object.freeze(error) }) })
 
 export const unknownTool = (name: string, known: Iterable<string>): ToolOutcome =>
   failedOutcome(`There is no tool "${name}". Available: ${[...known].sort().join(', ') || 'none'}.`, {
@@ -51,10 +48,18 @@ export const abortedBeforeDispatch: ToolOutcome = failedOutcome(
 
 /** Only errors of ours carry a code: those of others are no vocabulary of the log. */
 export const thrownOutcome = (thrown: unknown): ToolOutcome =>
-  failedOutcome(
-    `Error: ${renderCauses(thrown)}`,
-    thrown instanceof PawlError ? { name: thrown.name, code: thrown.code } : undefined,
-  )
+  failedOutcome(`Error: ${renderCauses(thrown)}`, codeOf(thrown))
+
+function codeOf(thrown: unknown): ToolError | undefined {
+  try {
+    if (!(thrown instanceof PawlError)) return undefined
+    const { name, code } = thrown
+    return isText(name) && isText(code) ? { name, code } : undefined
+  } catch {
+    // A revoked proxy, or an accessor of the thrown value, threw; nothing else runs in here.
+    return undefined
+  }
+}
 
 /** The outcome as the call's result, masked before it is measured; one too large for the log keeps its head and tail. */
 export function resultOf(mask: Mask, outcome: ToolOutcome, meta?: CallResult['meta']): CallResult {
@@ -75,7 +80,7 @@ const MAX_RESULT_BYTES = MAX_EVENT_BYTES - 16_384
 const KEPT_CHARACTERS = 16_000
 
 function tooLarge({ content }: CallResult, bytes: number): CallResult {
-  const text = content.map((block) => (isText(block) ? block.text : JSON.stringify(block))).join('\n')
+  const text = content.map((block) => (isTextBlock(block) ? block.text : JSON.stringify(block))).join('\n')
   const kept = `${text.slice(0, KEPT_CHARACTERS)}\n[... cut ...]\n${text.slice(-KEPT_CHARACTERS)}`
   return {
     content: [
@@ -86,4 +91,6 @@ function tooLarge({ content }: CallResult, bytes: number): CallResult {
   }
 }
 
-const isText = (block: ContentBlock): block is TextBlock => block.type === 'text'
+const isTextBlock = (block: ContentBlock): block is TextBlock => block.type === 'text'
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -4,6 +4,7 @@
  */
 import type { OnCrash, ToolMode } from '../../log/events.ts'
 import { type Json, toJson } from '../../log/json.ts'
+import type { ContentBlock } from '../../log/messages.ts'
 import type { JsonSchema, ToolSchema } from '../../log/requests.ts'
 import { MAX_TIMER_MS } from '../clock.ts'
 import { InvalidOption } from '../errors.ts'
@@ -175,15 +176,18 @@ function renderer(check: Check | undefined): Tool['render'] {
       const value = toJson(returned === undefined ? null : returned)
       const checked = await check?.(value)
       if (checked?.kind === 'invalid') return invalidOutput(checked.violations)
-      if (returned === undefined) return { kind: 'ok', value, content: [] }
-      const text = typeof value === 'string' ? value : JSON.stringify(value)
-      return { kind: 'ok', value, content: [{ type: 'text', text }] }
+      if (returned === undefined) return rendered(value, [])
+      return rendered(value, [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }])
     } catch (error) {
       // What a body returns may be no JSON, or an object whose accessors throw.
       return invalidOutput(reasonOf(error))
     }
   }
 }
+
+/** Frozen: hooks see it before the log does. */
+const rendered = (value: Json, content: readonly ContentBlock[]): OutputOutcome =>
+  Object.freeze({ kind: 'ok', value, content: Object.freeze(content.map((block) => Object.freeze(block))) })
 
 const invalidOutput = (why: string): OutputOutcome => ({
   kind: 'invalid',

@@ -98,7 +98,7 @@ describe('where the file is', () => {
     expect(await collect(there.list())).toMatchObject([{ owned: true }])
   })
 
-  test.runIf(process.platform === 'linux')('a network file system is refused, and nothing is made on it', async () => {
+  test.runIf(process.platform === 'linux')('[LOG-17] a network file system is refused, and nothing is made on it', async () => {
     const path = join(newFolder(), 'mount', 'pawl.db')
     const store = storeOn(path, { statfs: () => ({ type: 0x6969 }) })
     expect((await failure(own(store), 'network-file-system', path)).message).toContain('NFS')
@@ -116,7 +116,7 @@ describe('where the file is', () => {
 })
 
 describe('a file that cannot be written', () => {
-  test('locked for longer than `busyTimeoutMs` is a failure; unlocked again it serves', async () => {
+  test('[LOG-14] locked for longer than `busyTimeoutMs` is a failure; unlocked again it serves', async () => {
     const path = await written(3)
     const store = sqliteStore(path, { busyTimeoutMs: 60 })
     onTestFinished(() => close(store))
@@ -159,7 +159,7 @@ describe('a file that cannot be written', () => {
     await fill(await own(storeOn(path)), 3, 1)
   })
 
-  test('full takes all of a batch or nothing, and leaves room for who asks for less', async () => {
+  test('[LOG-07] full takes all of a batch or nothing, and leaves room for who asks for less', async () => {
     const path = newFile()
     const store = storeOn(path, { pragmas: ['max_page_count = 60'] })
     const [large, small] = await Promise.all([own(store, 'large'), own(store, 'small')])
@@ -174,7 +174,7 @@ describe('a file that cannot be written', () => {
     await fill(large, 0, 1)
   })
 
-  test('a disk that fills up loses nothing that was acknowledged', async ({ skip }) => {
+  test('[LOG-07] a disk that fills up loses nothing that was acknowledged', async ({ skip }) => {
     const folder = newFolder()
     if (run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder) !== 0) skip('mount is not permitted')
     onTestFinished(() => void run('umount', '-l', folder))
@@ -199,7 +199,7 @@ describe('a damaged file', () => {
     closeSync(descriptor)
   }
 
-  test('one that is no database any more is refused by whoever asks, and left as it is', async () => {
+  test('[LOG-18] one that is no database any more is refused by whoever asks, and left as it is', async () => {
     const path = await written(300)
     overwrite(path, 0, 4096)
     const before = readFileSync(path)
@@ -211,7 +211,7 @@ describe('a damaged file', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 
-  test('one with a page overwritten shows no wrong event, and says that it is damaged', async () => {
+  test('[LOG-18] one with a page overwritten shows no wrong event, and says that it is damaged', async () => {
     const path = await written(3_000)
     overwrite(path, 4096 * 20, 4096 * 12)
     const store = storeOn(path)

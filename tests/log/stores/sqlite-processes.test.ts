@@ -64,7 +64,7 @@ describe('owners in several processes', () => {
     expect(await owner.hears('lost')).toBe('FENCED')
   })
 
-  test('processes that contend for a session take turns: one log, every append in it, no epoch twice', async () => {
+  test('[LOG-14] processes that contend for a session take turns: one log, every append in it, no epoch twice', async () => {
     const path = newFile()
     const children = range(0, 3).map(() => childProcess('contend', path, '15'))
     expect(await Promise.all(children.map((child) => child.ended))).toEqual([0, 0, 0])

@@ -91,7 +91,7 @@ export function createReader(connection: Connection): Reader {
       const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
       if (end === undefined) return []
       const rows = many(BODIES, session, session, from, end)
-      const events = unbroken(rows).flatMap((row) => decodeRow(path, row, json))
+      const events = decodeRows(path, unbroken(rows), json)
       return events.filter(({ seq }) => seq >= from && seq < to)
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
@@ -141,7 +141,23 @@ function unbroken(rows: readonly Columns[]): readonly Columns[] {
   return hole < 0 ? rows : rows.slice(0, hole)
 }
 
-function decodeRow(path: string, row: Columns, json: (text: string, what: string) => unknown): SessionEvent[] {
+/** What lies before a damaged row is shown; the page that begins with it says that it is damaged. */
+function decodeRows(path: string, rows: readonly Columns[], json: ReadJson): readonly SessionEvent[] {
+  const events: SessionEvent[] = []
+  for (const row of rows) {
+    try {
+      for (const event of decodeRow(path, row, json)) events.push(event)
+    } catch (error) {
+      if (events.length === 0) throw error
+      break
+    }
+  }
+  return events
+}
+
+type ReadJson = (text: string, what: string) => unknown
+
+function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
   const [first, last] = [row.number('first_seq'), row.number('last_seq')]
   const encoding = row.number('encoding')
   if (encoding !== JSON_ARRAY)

@@ -1,0 +1,18 @@
+/** What a command carries, held to what the log takes before it is sent: recording must not fail for data. */
+import type { CancelCause, EventMap } from '../log/events.ts'
+import { validateNew } from '../log/validate.ts'
+
+/** A copy, frozen. @throws InvalidEvent, NotJson or TooLarge for a cause that the log refuses. */
+export const checkedCause = (cause: CancelCause): CancelCause => checked('turn/cancel', { turn: 1, cause }).cause
+
+type Words = { readonly reason?: string; readonly by?: string }
+
+/** Why and by whom a question was answered; without what was left out. @throws InvalidEvent, NotJson or TooLarge */
+export function checkedWords({ reason, by }: { readonly [K in keyof Words]?: string | undefined }): Words {
+  const words = { ...(reason === undefined ? {} : { reason }), ...(by === undefined ? {} : { by }) }
+  checked('tool/approval-resolved', { turn: 1, step: 1, callId: 'c', run: 0, decision: 'denied', ...words })
+  return words
+}
+
+const checked = <T extends 'turn/cancel' | 'tool/approval-resolved'>(type: T, data: EventMap[T]): EventMap[T] =>
+  validateNew({ type, data }).data as unknown as EventMap[T]

@@ -1,0 +1,93 @@
+/**
+ * What the hooks around tools may answer. An answer comes from outside: what is none is the failure of its hook, so
+ * that no call is let through by a word nobody knows, and nothing reaches the log that it would refuse.
+ */
+import { toJson } from '../../log/json.ts'
+import type { ContentBlock } from '../../log/messages.ts'
+import { contentBlocks } from '../../log/shapes.ts'
+import { HookMisuse } from '../errors.ts'
+import { toMessage } from '../input.ts'
+import type { Mask } from '../masking/mask.ts'
+import type { ToolOutcome } from '../tools/contract.ts'
+import type { PostExecute, PreExecute } from './contract.ts'
+
+type Answers = {
+  readonly 'tools/pre-execute': PreExecute
+  readonly 'tools/execute': ToolOutcome
+  readonly 'tools/post-execute': PostExecute
+}
+
+/** The answer, copied where it goes into the log. @throws HookMisuse, NotJson or InvalidEvent for what is none. */
+export function checkedAnswer(hook: string, answer: unknown, mask: Mask): unknown {
+  return isChecked(hook) ? CHECKS[hook](answer, mask) : answer
+}
+
+const isChecked = (hook: string): hook is keyof Answers => Object.hasOwn(CHECKS, hook)
+
+const CHECKS: { readonly [K in keyof Answers]: (answer: unknown, mask: Mask) => Answers[K] } = {
+  'tools/pre-execute': preExecute,
+  'tools/execute': toolOutcome,
+  'tools/post-execute': postExecute,
+}
+
+function preExecute(answer: unknown): PreExecute {
+  const { kind, reason } = fieldsOf(answer)
+  if (kind === 'allow' || (kind === 'ask' && reason === undefined)) return { kind }
+  if ((kind === 'ask' || kind === 'deny') && typeof reason === 'string') return { kind, reason }
+  throw new HookMisuse(
+    'tools/pre-execute',
+    'it must give { kind: "allow" }, { kind: "deny", reason } or { kind: "ask", reason? }',
+  )
+}
+
+function toolOutcome(answer: unknown): ToolOutcome {
+  const { kind, value, content, text, error } = fieldsOf(answer)
+  if (kind === 'ok') return Object.freeze({ kind, value: toJson(value), content: blocks('tools/execute', content) })
+  if (kind === 'error' && typeof text === 'string') {
+    if (error === undefined) return Object.freeze({ kind, text })
+    const { name, code } = fieldsOf(error)
+    if (isText(name) && isText(code)) return Object.freeze({ kind, text, error: Object.freeze({ name, code }) })
+  }
+  throw new HookMisuse(
+    'tools/execute',
+    'it must give { kind: "ok", value, content } or { kind: "error", text, error?: { name, code } }',
+  )
+}
+
+function postExecute(answer: unknown, mask: Mask): PostExecute {
+  const { kind, value, content, contexts = [], feedback } = fieldsOf(answer)
+  const added = inputs(contexts, mask)
+  if (kind === 'block' && typeof feedback === 'string') return { kind, feedback, contexts: added }
+  if (kind === 'accept' && (value === undefined || content === undefined)) {
+    return {
+      kind,
+      ...(value === undefined ? {} : { value: toJson(value) }),
+      ...(content === undefined ? {} : { content: blocks('tools/post-execute', content) }),
+      contexts: added,
+    }
+  }
+  throw new HookMisuse(
+    'tools/post-execute',
+    'it must give { kind: "accept", value? or content?, contexts? } or { kind: "block", feedback, contexts? }',
+  )
+}
+
+function inputs(contexts: unknown, mask: Mask): NonNullable<PostExecute['contexts']> {
+  if (!Array.isArray(contexts)) throw new HookMisuse('tools/post-execute', '`contexts` must be a list')
+  for (const context of contexts) toMessage(context, 'context', mask)
+  return contexts
+}
+
+/** Of any size: a result that is too large is cut later. */
+function blocks(hook: string, content: unknown): readonly ContentBlock[] {
+  const copied = toJson(content === undefined ? null : content)
+  const wrong = contentBlocks(copied)
+  if (wrong !== undefined) throw new HookMisuse(hook, `\`content\`${wrong}`)
+  return copied as unknown as readonly ContentBlock[]
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
+
+/** The fields of an answer; none of what is no object. */
+const fieldsOf = (answer: unknown): { readonly [key: string]: unknown } =>
+  typeof answer === 'object' && answer !== null ? { ...answer } : {}
