@@ -262,7 +262,7 @@ describe('opening a log that breaks a rule', () => {
     await expect(opening).rejects.toMatchObject(error as object)
   })
 
-  test('a header of a later format is refused', async () => {
+  test('[persist-015] a header of a later format is refused', async () => {
     const store = memoryStore()
     const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
     const header = { ...real.header, format: 2 as unknown as 1 }

@@ -261,7 +261,7 @@ describe('versions of the schema', () => {
   const newer = [...MIGRATIONS, 'ALTER TABLE sessions ADD COLUMN later TEXT']
   const backups = (path: string): string[] => readdirSync(dirname(path)).filter((name) => name.endsWith('.backup'))
 
-  test('a newer one is refused by readers and writers', async () => {
+  test('[persist-015] a newer one is refused by readers and writers', async () => {
     const path = await written(3)
     const other = connect(path)
     migrate(other, newer)
