@@ -4,6 +4,7 @@ import { type Service, serviceActor } from './actor.ts'
 import { HookMisuse } from './errors.ts'
 import type { PreStep } from './hooks/contract.ts'
 import { callHook, reportHookFailure } from './hooks/failure.ts'
+import { inWords } from './hooks/words.ts'
 import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
@@ -56,7 +57,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 function checked(runtime: AgentRuntime, decided: PreStep, proposed: readonly UserMessage[]): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
-      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
+      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: inWords(decided.reason) }) }
     case 'enter': {
       const messages = decided.messages.map((message) => toMessage(message, message.id, runtime.mask))
       checkIds(runtime, messages, proposed)

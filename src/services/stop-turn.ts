@@ -3,6 +3,7 @@ import type { TurnEndReason } from '../log/events.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { HookMisuse } from './errors.ts'
 import { reportHookFailure } from './hooks/failure.ts'
+import { inWords } from './hooks/words.ts'
 import type { StopTurnInput } from './inputs.ts'
 import type { Verdict } from './verdicts.ts'
 
@@ -36,8 +37,8 @@ function checked(reason: void | TurnEndReason): TurnEndReason | undefined {
   if (reason === undefined || reason === null) return undefined
   if (reason.kind === 'completed') return { kind: 'completed' }
   if (reason.kind === 'stopped-by-policy' && typeof reason.policy === 'string') {
-    const why = reason.reason === undefined ? {} : { reason: String(reason.reason) }
-    return { kind: 'stopped-by-policy', policy: reason.policy, ...why }
+    const why = reason.reason === undefined ? {} : { reason: inWords(reason.reason) }
+    return { kind: 'stopped-by-policy', policy: inWords(reason.policy), ...why }
   }
   throw new HookMisuse(HOOK, 'it may give { kind: "completed" }, { kind: "stopped-by-policy", policy } or nothing')
 }
