@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AgentOptions } from '../../src/agent.ts'
+import type { AgentOptions, Plugin } from '../../src/agent.ts'
 import { fails, gate, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { LlmError } from '../../src/services/errors.ts'
 import type { Hooks, Prompt } from '../../src/services/hooks/contract.ts'
@@ -270,6 +270,9 @@ test('every observer is told whatever the others do, and a plug-in is disposed o
       () => {
         throw new Error('bad plug-in')
       },
+      (async () => {
+        throw new Error('bad late plug-in')
+      }) as unknown as Plugin,
     ],
   })
   expect((await started.agent.run('hi')).reason).toEqual({ kind: 'completed' })
@@ -277,7 +280,7 @@ test('every observer is told whatever the others do, and a plug-in is disposed o
   expect(told.slice(-2)).toEqual(['turn/end', 'disposed'])
   await settle()
   process.off('warning', onWarning)
-  for (const name of ['bad observer', 'bad promise', 'bad plug-in']) {
+  for (const name of ['bad observer', 'bad promise', 'bad plug-in', 'bad late plug-in']) {
     expect(warned.some((message) => message.includes(name))).toBe(true)
   }
 })
