@@ -242,6 +242,11 @@ export class LivingAgent
 
   onSettleTimeout(partial: Answer | undefined): void {
     const { turn } = this.actor.getSnapshot().context
+    const message = `The hook did not answer within ${this.settleTimeoutMs} ms of the cancel: it is left behind`
+    for (const { hook, at, inCore } of this.control.open.asked) {
+      if (inCore) continue
+      this.session.append({ type: 'agent/hook-failed', data: { hook, ...at, error: { code: 'TIMEOUT', message } } })
+    }
     this.actor.send({ type: 'verdict.settle', turn, ...(partial === undefined ? {} : { partial }) })
   }
 
