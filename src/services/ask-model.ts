@@ -8,6 +8,7 @@ import { type Service, serviceActor } from './actor.ts'
 import { either } from './either.ts'
 import { LlmError } from './errors.ts'
 import { callHook } from './hooks/failure.ts'
+import { hookedStream } from './hooks/stream.ts'
 import type { AskModelInput } from './inputs.ts'
 import type { ModelAdapter } from './llm/adapter.ts'
 import { type Assembler, assemble, createAssembler, interruptedPrefix } from './llm/assembler.ts'
@@ -96,7 +97,9 @@ async function takeIn(
     assembler.push(data.chunk)
     if (data.chunk.type !== 'finish' && bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
   }
-  for await (const chunk of untilAborted(streamOf(runtime, { request, adapter }, signal), signal)) {
+  const { turn, step } = input
+  const stream = hookedStream(runtime, { turn, step }, { request, signal }, () => contained(adapter, request, signal))
+  for await (const chunk of untilAborted(stream, signal)) {
     if (signal.aborted) break
     for (const shown of masked.push(chunk)) take(shown)
     if (chunk.type === 'finish') return
@@ -108,14 +111,6 @@ async function takeIn(
 
 /** More than this waiting for the store, and the stream is asked to wait as well. */
 const READY_BYTES = 262_144
-
-function streamOf(runtime: AgentRuntime, { request, adapter }: Asked, signal: AbortSignal): AsyncIterable<StreamChunk> {
-  const handlers = runtime.hooks.of('llm/stream')
-  return handlers.reduceRight<() => AsyncIterable<StreamChunk>>(
-    (next, handler) => () => handler({ request, signal }, next),
-    () => contained(adapter, request, signal),
-  )()
-}
 
 type ChunkEvent = KnownEvent<'assistant/chunk'>
 

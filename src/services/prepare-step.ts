@@ -43,7 +43,10 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const context = await proposeContext(runtime)
   signal.throwIfAborted()
   const payload = { turn, step, messages, prompt, signal, ...(context === undefined ? {} : { context }) }
-  const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
+  const proposal: PreStep = {
+    kind: 'enter',
+    messages: context === undefined ? messages : Object.freeze([...messages, context]),
+  }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
     return prepared(input, checked(runtime, decided, proposal.messages))
