@@ -8,6 +8,7 @@ import type { CancelCause, SessionEvent, TurnEndReason } from '../log/events.ts'
 import type { TokenUsage } from '../log/messages.ts'
 import { stateName } from '../machines/fold.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
+import { renderCauses } from '../services/llm/failure.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
 import { create } from './create.ts'
@@ -201,7 +202,7 @@ const failureOf = (agent: Agent): unknown => {
 function stop(instance: Instance | undefined): void {
   instance?.stopped.abort()
   instance?.agent?.close().catch((error: unknown) => {
-    process.emitWarning(`A stopped agent could not be suspended: ${String(error)}`, 'PawlAgentWarning')
+    process.emitWarning(`A stopped agent could not be suspended: ${renderCauses(error)}`, 'PawlAgentWarning')
   })
 }
 
