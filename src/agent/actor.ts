@@ -92,6 +92,8 @@ interface Instance {
   readonly queued: AgentCommand[]
   /** Aborts when the actor is stopped. */
   readonly stopped: AbortController
+  /** Settles when the agent is open, or could not be. */
+  opened: Promise<void>
 }
 
 const active = (agent: AgentState): AgentActorSnapshot => ({
@@ -117,6 +119,8 @@ const opening = (sessionId: string): AgentActorSnapshot =>
  */
 export function agentActor(options: Omit<AgentOptions, 'sessionId'>): AgentActorLogic {
   const instances = new WeakMap<AnyActorRef, Instance>()
+  /** Sessions whose actor was stopped and whose agent still suspends, by id. */
+  const leaving = new Map<string, Promise<void>>()
   return {
     transition(snapshot, sent, { self, emit }) {
       const instance = instances.get(self)
@@ -128,7 +132,7 @@ export function agentActor(options: Omit<AgentOptions, 'sessionId'>): AgentActor
         case 'agent.failed':
           return inError(snapshot.agent, event.error)
         case 'xstate.stop':
-          stop(instance)
+          if (instance !== undefined) stop(instance, snapshot.agent.sessionId, leaving)
           return { status: 'stopped', output: undefined, error: undefined, agent: snapshot.agent }
         default:
           if (!event.type.startsWith('command.')) return snapshot
@@ -141,15 +145,19 @@ export function agentActor(options: Omit<AgentOptions, 'sessionId'>): AgentActor
     getPersistedSnapshot: ({ agent: { sessionId } }) => opening(sessionId),
     restoreSnapshot: (persisted) => opening((persisted as AgentActorSnapshot).agent.sessionId),
     start({ agent: { sessionId } }, { self, emit }) {
-      const instance: Instance = { agent: undefined, queued: [], stopped: new AbortController() }
-      instances.set(self, instance)
-      void open(options, sessionId, instance, {
+      const stopped = new AbortController()
+      const outside: Outside = {
         emit,
         tell(told) {
           // The agent suspends after its actor was stopped; nobody is told of that.
-          if (!instance.stopped.signal.aborted) (self as AnyActorRef).send(told)
+          if (!stopped.signal.aborted) (self as AnyActorRef).send(told)
         },
-      })
+      }
+      const instance: Instance = { agent: undefined, queued: [], stopped, opened: Promise.resolve() }
+      instances.set(self, instance)
+      // An actor started right after another of its session was stopped waits for that one to let go.
+      const before = leaving.get(sessionId) ?? Promise.resolve()
+      instance.opened = before.then(() => open(options, sessionId, instance, outside))
     },
   }
 }
@@ -199,11 +207,20 @@ const failureOf = (agent: Agent): unknown => {
   }
 }
 
-function stop(instance: Instance | undefined): void {
-  instance?.stopped.abort()
-  instance?.agent?.close().catch((error: unknown) => {
+function stop(instance: Instance, sessionId: string, leaving: Map<string, Promise<void>>): void {
+  instance.stopped.abort()
+  const suspend = async (): Promise<void> => {
+    await instance.opened
+    await instance.agent?.close()
+  }
+  const warn = (error: unknown): void =>
     process.emitWarning(`A stopped agent could not be suspended: ${renderCauses(error)}`, 'PawlAgentWarning')
-  })
+  const left = suspend()
+    .catch(warn)
+    .finally(() => {
+      if (leaving.get(sessionId) === left) leaving.delete(sessionId)
+    })
+  leaving.set(sessionId, left)
 }
 
 function stateOf(agent: Agent): AgentState {
@@ -274,6 +291,7 @@ export const turnActor = (options: AgentOptions & { readonly message: Input }) =
     }
     signal.addEventListener('abort', cancel, { once: true })
     try {
+      signal.throwIfAborted()
       return await agent.run(options.message)
     } finally {
       signal.removeEventListener('abort', cancel)

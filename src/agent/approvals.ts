@@ -11,8 +11,11 @@ export interface Answer {
   readonly digest: string
 }
 
+type Decision = 'approved' | 'denied' | 'expired'
+
 export interface Approvals {
   place(event: SessionEvent): void
+  decisionOf(answer: Pick<Answer, 'callId' | 'run'>): Decision | undefined
   /** Why the answer cannot be taken; undefined if it can. */
   refusal(context: AgentContext, answer: Answer, now: number): ApprovalRefused | undefined
 }
@@ -23,8 +26,6 @@ export const pendingApprovals = ({ calls }: AgentContext): readonly PendingAppro
   )
 
 export const createApprovals = (): Approvals => new AgentApprovals()
-
-type Decision = 'approved' | 'denied' | 'expired'
 
 const key = (callId: string, run: number): string => `${run} ${callId}`
 
@@ -41,10 +42,14 @@ class AgentApprovals implements Approvals {
     this.#decided.set(key(event.data.callId, event.data.run), event.data.decision)
   }
 
+  decisionOf({ callId, run }: Pick<Answer, 'callId' | 'run'>): Decision | undefined {
+    return this.#decided?.get(key(callId, run))
+  }
+
   refusal(context: AgentContext, { callId, run, digest }: Answer, now: number): ApprovalRefused | undefined {
     const refused = (message: string, code: ConstructorParameters<typeof ApprovalRefused>[2]) =>
       new ApprovalRefused(callId, message, code)
-    const decision = this.#decided?.get(key(callId, run))
+    const decision = this.decisionOf({ callId, run })
     if (decision === 'expired') return refused('its approval has expired', 'APPROVAL_EXPIRED')
     if (decision !== undefined) return refused(`it was already ${decision}`, 'APPROVAL_ALREADY_RESOLVED')
     const call = callOf(context, callId)

@@ -1,5 +1,7 @@
 /** What a command carries, held to what the log takes before it is sent: recording must not fail for data. */
+import { TooLarge } from '../log/errors.ts'
 import type { CancelCause, EventMap } from '../log/events.ts'
+import { utf8Bytes } from '../log/json.ts'
 import { validateNew } from '../log/validate.ts'
 
 /** A copy, frozen. @throws InvalidEvent, NotJson or TooLarge for a cause that the log refuses. */
@@ -14,5 +16,12 @@ export function checkedWords({ reason, by }: { readonly [K in keyof Words]?: str
   return words
 }
 
-const checked = <T extends 'turn/cancel' | 'tool/approval-resolved'>(type: T, data: EventMap[T]): EventMap[T] =>
-  validateNew({ type, data }).data as unknown as EventMap[T]
+/** Bytes: other events name the same words again, beside more than this one does. */
+const MAX_BYTES = 65_536
+
+function checked<T extends 'turn/cancel' | 'tool/approval-resolved'>(type: T, given: EventMap[T]): EventMap[T] {
+  const { data } = validateNew({ type, data: given })
+  const bytes = utf8Bytes(JSON.stringify(data))
+  if (bytes > MAX_BYTES) throw new TooLarge(type, bytes, MAX_BYTES)
+  return data as unknown as EventMap[T]
+}

@@ -4,7 +4,7 @@ import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Session } from '../log/session.ts'
 import type { AgentCommand } from '../machines/commands.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
-import type { Clock } from '../services/clock.ts'
+import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { CloseOptions } from './agent.ts'
 import { checkedCause } from './checked.ts'
@@ -129,10 +129,13 @@ const bodiesRun = ({ context }: AgentSnapshot): boolean =>
 /** Until no body runs, or the grace is over. */
 async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: number): Promise<void> {
   let over = false
-  const timer = clock.setTimeout(() => {
-    over = true
-    waiters.look()
-  }, graceMs)
+  const timer = clock.setTimeout(
+    () => {
+      over = true
+      waiters.look()
+    },
+    Math.min(graceMs, MAX_TIMER_MS),
+  )
   await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
   clock.clearTimeout(timer)
 }

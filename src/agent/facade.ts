@@ -71,7 +71,14 @@ class AgentFacade implements Agent {
     this.id = parts.session.id
     this.actor = parts.actor
     this.session = createSessionView(parts)
-    this.inbox = createInbox(parts, (id) => this.#known(id) !== undefined)
+    this.inbox = createInbox(parts, {
+      has: (id) => this.#known(id) !== undefined,
+      // Until the macrostep is over, if an observer sent it.
+      add: (message) => {
+        const sent = this.#note(message)
+        queueMicrotask(() => this.#forget(sent, message.id))
+      },
+    })
   }
 
   get status(): AgentStatus {
@@ -100,6 +107,7 @@ class AgentFacade implements Agent {
     const stop = (): void => {
       // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
       if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      if (!this.#mayBeInOpenTurn(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
       })
@@ -110,6 +118,12 @@ class AgentFacade implements Agent {
     } finally {
       signal?.removeEventListener('abort', stop)
     }
+  }
+
+  /** One that an observer sent a moment ago stands nowhere yet. */
+  #mayBeInOpenTurn(id: string): boolean {
+    const standing = this.#parts.session.standingOf(id)?.standing
+    return standing === undefined || ('turn' in standing && standing.turn === this.#openTurn())
   }
 
   #openTurn(): number | undefined {
@@ -135,12 +149,14 @@ class AgentFacade implements Agent {
     const onCrash = this.#parts.onCrashOf(callId)
     this.#send({ type: 'command.approve', callId, run, onCrash, ...checkedWords({ by }) })
     await this.#recorded()
+    this.#assertAnswered({ callId, run, digest }, 'approved')
   }
 
   async deny(callId: string, { digest, run = 0, reason, by }: DenyOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
     this.#send({ type: 'command.deny', callId, run, ...checkedWords({ reason, by }) })
     await this.#recorded()
+    this.#assertAnswered({ callId, run, digest }, 'denied')
   }
 
   async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
@@ -186,6 +202,14 @@ class AgentFacade implements Agent {
     if (refusal !== undefined) throw refusal
   }
 
+  /** Two answers may wait for the same macrostep to end: the second one came too late. */
+  #assertAnswered(answer: Answer, decision: 'approved' | 'denied'): void {
+    const { approvals, clock } = this.#parts
+    if (approvals.decisionOf(answer) === decision) return
+    const refusal = approvals.refusal(this.#snapshot().context, answer, clock.now())
+    if (refusal !== undefined) throw refusal
+  }
+
   #send(command: AgentCommand): void {
     assertOpen(this.#parts)
     this.actor.send(command)
@@ -214,13 +238,19 @@ class AgentFacade implements Agent {
   }
 
   #remember(message: UserMessage, receipt: Receipt): void {
-    this.#sent ??= new Map()
-    const sent = this.#sent.set(message.id, message)
-    const forget = (): void => {
-      sent.delete(message.id)
-      if (sent.size === 0 && this.#sent === sent) this.#sent = undefined
-    }
+    const sent = this.#note(message)
+    const forget = (): void => this.#forget(sent, message.id)
     receipt.accepted.then(forget, forget)
+  }
+
+  #note(message: UserMessage): Map<string, UserMessage> {
+    this.#sent ??= new Map()
+    return this.#sent.set(message.id, message)
+  }
+
+  #forget(sent: Map<string, UserMessage>, id: string): void {
+    sent.delete(id)
+    if (sent.size === 0 && this.#sent === sent) this.#sent = undefined
   }
 
   #identify(input: Input, { requestId }: DeliverOptions): UserMessage {

@@ -1,5 +1,6 @@
 /** The messages that wait, as the agent's holder sees them: read from the chart, changed by commands. */
 import type { InboxItem } from '../log/events.ts'
+import type { UserMessage } from '../log/messages.ts'
 import type { AgentCommand } from '../machines/commands.ts'
 import { isMessage } from '../machines/evolve.ts'
 import type { AgentSnapshot } from '../machines/fold.ts'
@@ -16,19 +17,23 @@ export interface InboxParts extends Openness {
   readonly mask: Mask
 }
 
-/** Whether a message of that id was recorded or sent. */
-type IsKnown = (id: string) => boolean
+/** The messages that were recorded or sent. */
+interface Known {
+  has(id: string): boolean
+  /** Notes one that was sent. */
+  add(message: UserMessage): void
+}
 
-export const createInbox = (parts: InboxParts, isKnown: IsKnown): Inbox => new AgentInbox(parts, isKnown)
+export const createInbox = (parts: InboxParts, known: Known): Inbox => new AgentInbox(parts, known)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentInbox implements Inbox {
   readonly #parts: InboxParts
-  readonly #isKnown: IsKnown
+  readonly #known: Known
 
-  constructor(parts: InboxParts, isKnown: IsKnown) {
+  constructor(parts: InboxParts, known: Known) {
     this.#parts = parts
-    this.#isKnown = isKnown
+    this.#known = known
   }
 
   get nextTurn(): readonly InboxItem[] {
@@ -43,7 +48,8 @@ class AgentInbox implements Inbox {
     assertOpen(this.#parts)
     const replacement = toMessage(input, this.#parts.newId(), this.#parts.mask)
     if (!this.#isPending(id)) return false
-    if (replacement.id !== id && this.#isKnown(replacement.id)) throw new DuplicateMessage(replacement.id)
+    if (replacement.id !== id && this.#known.has(replacement.id)) throw new DuplicateMessage(replacement.id)
+    this.#known.add(replacement)
     this.#send({ type: 'command.remove', id, replacement })
     return true
   }

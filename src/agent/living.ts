@@ -217,14 +217,7 @@ export class LivingAgent
     }
     this.#folding = undefined
     this.status.next(statusOf(snapshot))
-    actor.subscribe({
-      next: (reached) => this.#settled(reached),
-      // A defect: the batch in hand was never whole, so it is not kept, and neither is the claim to the log.
-      error: (error) => {
-        this.die(error)
-        void this.#ownership.release().catch(() => {})
-      },
-    })
+    actor.subscribe(this)
   }
 
   async plugIn(agent: Agent, plugins: readonly Plugin[]): Promise<void> {
@@ -308,6 +301,19 @@ export class LivingAgent
     const events = this.session.unflushed()
     const tail = { format: 1, sessionId, createdAt: header.createdAt, epoch, expectedSeq, after, events } as const
     saveUnsaved(tail, failure, this.#fallbackDir)
+  }
+
+  // What the actor tells.
+
+  /** A macrostep is over. */
+  next(reached: AgentSnapshot): void {
+    this.#settled(reached)
+  }
+
+  /** A defect: the batch in hand was never whole, so it is not kept, and neither is the claim to the log. */
+  error(error: unknown): void {
+    this.die(error)
+    void this.#ownership.release().catch(() => {})
   }
 
   #settled(reached: AgentSnapshot): void {

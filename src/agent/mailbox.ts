@@ -25,9 +25,16 @@ export interface MailboxOptions {
 
 export interface Mailbox {
   /** The cancel of the open turn that was posted before opening: it is recorded with `session/resumed`, and taken there. */
-  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined
+  openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined
+  /** Into the batch in hand. */
+  takeCancel(cancel: OpeningCancel): void
   /** Takes commands as they come, to their end; `onFailure` is told what the store throws. */
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void
+}
+
+export interface OpeningCancel {
+  readonly id: string
+  readonly command: Pick<CancelCommand, 'cause' | 'keepInbox'>
 }
 
 type Decision = CommandOutcome | { readonly kind: 'accepted'; readonly command: AgentCommand }
@@ -46,20 +53,21 @@ class AgentMailbox implements Mailbox {
     this.#options = options
   }
 
-  takeCancel(posted: readonly PostedCommand[]): Pick<CancelCommand, 'cause' | 'keepInbox'> | undefined {
-    const { session, actor } = this.#options
-    const { value, context } = actor.getSnapshot()
+  openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined {
+    const { value, context } = this.#options.actor.getSnapshot()
     const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
     if (found?.kind !== 'cancel' || value === 'idle') return undefined
-    const cancel = unlessRefused(() => ({
+    const command = unlessRefused(() => ({
       cause: checkedCause(found.cause),
       ...(found.keepInbox ? { keepInbox: true } : {}),
     }))
     // One that cannot be is refused with the others, once the session is open.
-    if ('kind' in cancel) return undefined
-    this.#isNew(found.id)
-    session.take(found.id, { kind: 'taken' })
-    return cancel
+    return 'kind' in command ? undefined : { id: found.id, command }
+  }
+
+  takeCancel({ id }: OpeningCancel): void {
+    this.#isNew(id)
+    this.#options.session.take(id, { kind: 'taken' })
   }
 
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void {

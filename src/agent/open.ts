@@ -50,20 +50,26 @@ export async function openAgent(
   portsOf.set(actor, living)
   const agent = createFacade(living)
   bindRuntime(actor, createRuntime(living, agent))
-  await living.plugIn(agent, options.plugins ?? [])
-  for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
-
-  actor.start()
   const mailbox = createMailbox(living)
   const resumed = resumption(snapshot, checked)
+  const cancel = resumed && mailbox.openingCancel(ownership.posted ?? [])
   if (resumed !== undefined) {
-    const cancel = mailbox.takeCancel(ownership.posted ?? [])
+    // Waits for the start before any command of a plug-in does: those find a turn that is carried on.
     actor.send({
       type: 'command.resume',
       resumed: { ...resumed, version: VERSION, chart: chartHash },
-      ...(cancel === undefined ? {} : { cancel }),
+      ...(cancel === undefined ? {} : { cancel: cancel.command }),
     })
   }
+  await living.plugIn(agent, options.plugins ?? [])
+  if (options.signal?.aborted) {
+    await agent.close()
+    throw options.signal.reason
+  }
+  for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
+
+  if (cancel !== undefined) mailbox.takeCancel(cancel)
+  actor.start()
   // Only the store can fail here, and then the session fails with it.
   mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
   return agent

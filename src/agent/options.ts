@@ -161,7 +161,9 @@ function demand(option: string, holds: boolean, what: string): void {
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 1
 const isDelay = (ms: number): boolean => Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMER_MS
-const isName = (value: unknown): boolean => typeof value === 'string' && value !== '' && value.length <= 256
+/** NUL and lone surrogates are no text that every store can keep. */
+const isName = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && value.length <= 256 && !/[\0\p{Surrogate}]/u.test(value)
 
 function settingsOf(options: AgentOptions): Settings {
   const { model, system, context, variables, maxTokens, reasoningEffort, retry, limits } = options

@@ -1,4 +1,5 @@
 /** The signal of the open turn and the time its cancel has to settle: what `openTurn` and `abortTurn` do. */
+import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Clock } from '../services/clock.ts'
 import type { OpenTurn } from '../services/runtime.ts'
 import type { Answer } from '../services/verdicts.ts'
@@ -23,13 +24,13 @@ export const createTurnControl = (options: TurnControlOptions): TurnControl => n
 
 /** A class for its signal, which is made when somebody asks: an idle agent has none. */
 class ControlledTurn implements OpenTurn {
-  readonly controller = new AbortController()
+  readonly cancel = new LazyAbort()
   partial: OpenTurn['partial'] = undefined
   prompt: OpenTurn['prompt'] = undefined
   #added: Set<string> | undefined
 
   get signal(): AbortSignal {
-    return this.controller.signal
+    return this.cancel.signal
   }
 
   get added(): Set<string> {
@@ -41,27 +42,29 @@ class ControlledTurn implements OpenTurn {
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentTurnControl implements TurnControl {
   readonly #options: TurnControlOptions
-  #open = new ControlledTurn()
+  /** Made when it is asked for: an idle agent has none. */
+  #open: ControlledTurn | undefined
   #timer: unknown
 
   constructor(options: TurnControlOptions) {
     this.#options = options
   }
 
-  get open(): OpenTurn {
+  get open(): ControlledTurn {
+    this.#open ??= new ControlledTurn()
     return this.#open
   }
 
   openTurn(): void {
     this.#clear()
-    this.#open = new ControlledTurn()
+    this.#open = undefined
   }
 
   abortTurn(): void {
     const { clock, settleTimeoutMs } = this.#options
     this.#clear()
-    this.#timer = clock.setTimeout(() => this.#options.onSettleTimeout(this.#open.partial?.()), settleTimeoutMs)
-    this.#open.controller.abort(new DOMException('The turn was cancelled', 'AbortError'))
+    this.#timer = clock.setTimeout(() => this.#options.onSettleTimeout(this.open.partial?.()), settleTimeoutMs)
+    this.open.cancel.abort(new DOMException('The turn was cancelled', 'AbortError'))
   }
 
   closeTurn(): void {
@@ -71,7 +74,7 @@ class AgentTurnControl implements TurnControl {
 
   abandon(reason: unknown): void {
     this.#clear()
-    this.#open.controller.abort(reason)
+    this.#open?.cancel.abort(reason)
   }
 
   #clear(): void {

@@ -110,6 +110,43 @@ function isPlain(value: object): boolean {
   )
 }
 
+/**
+ * The value itself where nobody can change it any more, as with all that a session records; else a frozen copy.
+ * @throws NotJson
+ */
+export const frozenJson = <T>(value: T, path?: string): T =>
+  isFrozenJson(value, 0) ? value : (toJson(value, path) as T)
+
+function isFrozenJson(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case 'object':
+      return value === null || (depth < MAX_DEPTH && isFrozenObject(value, depth + 1))
+    default:
+      return false
+  }
+}
+
+function isFrozenObject(value: object, depth: number): boolean {
+  if (!Object.isFrozen(value)) return false
+  if (Array.isArray(value)) return isFrozenArray(value, depth)
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return false
+  // `for in` makes no array, and every chunk is asked; an inherited key says no, and the copy tells what is wrong.
+  for (const key in value) if (!isFrozenJson((value as Record<string, unknown>)[key], depth)) return false
+  return true
+}
+
+/** By index: `every` would pass over a hole. */
+function isFrozenArray(value: readonly unknown[], depth: number): boolean {
+  for (let i = 0; i < value.length; i++) if (!isFrozenJson(value[i], depth)) return false
+  return true
+}
+
 /** Canonical JSON (keys sorted by code unit, no spaces; the form of RFC 8785 for the values the guard accepts). */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)

@@ -168,6 +168,9 @@ const chunk = union('type', {
   finish: object({ reason: finish }, { replayState }),
 })
 
+/** One chunk of a model's stream. */
+export const streamChunk: Check = chunk
+
 // ── turns, steps, requests
 
 const limit = object(
@@ -213,12 +216,19 @@ const config = object(
   { provider: name, model: name },
   { reasoningEffort: name, temperature: number, maxTokens: ordinal, stop: list(string) },
 )
+/** The configuration of a request. */
+export const callConfig: Check = config
+
+const toolSchemas = list(object({ name, description: string, parameters: object({}) }))
+/** The system text and the tools of a request. */
+export const promptShape: Check = object({ tools: toolSchemas }, { system: string })
+
 const header = object(
   { config },
   {
     adapterDefaults: object({}, { reasoningEffort: yes, maxTokens: yes }),
     system: string,
-    tools: list(object({ name, description: string, parameters: object({}) })),
+    tools: toolSchemas,
   },
 )
 

@@ -5,11 +5,13 @@
 import {
   type InboxItem,
   isBound,
+  MAX_EVENT_BYTES,
   type Queue,
   type Recordable,
   type StepOutcome,
   type TurnEndReason,
 } from '../log/events.ts'
+import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, ContentBlock, LlmFailure, UserMessage } from '../log/messages.ts'
 import type { Answer, PreparedDecision, Verdict } from '../services/verdicts.ts'
 import type { AgentCommand, CancelCommand } from './commands.ts'
@@ -91,8 +93,33 @@ const claim = ({ inbox }: AgentContext, opening: boolean): Events => [
 const putBack = ({ claimed }: AgentContext): Events =>
   QUEUES.flatMap((queue) => {
     const items = claimed.filter((entry) => entry.queue === queue && isMessage(entry.item)).map(({ item }) => item)
-    return items.length > 0 ? [splice(queue, 0, 0, items)] : NOTHING
+    let at = 0
+    return inLoads(items).map((load) => {
+      const start = at
+      at += load.length
+      return splice(queue, start, 0, load)
+    })
   })
+
+/** Each message fits one event of the log; all of them together may not. */
+const MAX_LOAD_BYTES = MAX_EVENT_BYTES - 1_024
+
+function inLoads(items: readonly InboxItem[]): readonly (readonly InboxItem[])[] {
+  const loads: InboxItem[][] = []
+  let left = 0
+  for (const item of items) {
+    const bytes = 1 + utf8Bytes(JSON.stringify(item))
+    const last = loads.at(-1)
+    if (last === undefined || bytes > left) {
+      loads.push([item])
+      left = MAX_LOAD_BYTES - bytes
+    } else {
+      last.push(item)
+      left -= bytes
+    }
+  }
+  return loads
+}
 
 const stepsSpent = ({ step, limits }: AgentContext): boolean => step >= limits.maxSteps
 

@@ -1,12 +1,14 @@
 /** Actor: one attempt of a request. Every chunk is logged before it counts. */
 import { parseArguments } from '../log/arguments.ts'
-import { MAX_EVENT_BYTES, type PlannedCall } from '../log/events.ts'
+import { type KnownEvent, MAX_EVENT_BYTES, type PlannedCall } from '../log/events.ts'
 import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
 import type { LlmRequest } from '../log/requests.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { either } from './either.ts'
+import { LlmError } from './errors.ts'
 import { callHook } from './hooks/failure.ts'
+import { hookedStream } from './hooks/stream.ts'
 import type { AskModelInput } from './inputs.ts'
 import type { ModelAdapter } from './llm/adapter.ts'
 import { type Assembler, assemble, createAssembler, interruptedPrefix } from './llm/assembler.ts'
@@ -60,7 +62,8 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     turn.partial = undefined
     return await concluded(runtime, input, { request, adapter, taken })
   } catch (thrown) {
-    if (signal.aborted && !runtime.session.failed.aborted) return aborted()
+    // A stream that throws at the abort ended by it, like any other: what it had said is kept.
+    if (signal.aborted && !runtime.session.failed.aborted) return aborted(turn.partial?.())
     throw thrown
   } finally {
     turn.partial = undefined
@@ -82,15 +85,21 @@ type Asked = { readonly request: LlmRequest; readonly adapter: ModelAdapter | un
 async function takeIn(
   { input, runtime, stopped }: Service<AskModelInput>,
   { request, adapter, signal }: Asked & { readonly signal: AbortSignal },
-  { assembler, chunkSeqs }: Taken,
+  taken: Taken,
 ): Promise<void> {
+  const { assembler, chunkSeqs } = taken
   const digest = runtime.digester.digest(request)
   const masked = createStreamMask(runtime.mask, (name) => runtime.tools.has(name))
   const take = (chunk: StreamChunk): void => {
-    chunkSeqs.push(logChunk(runtime, input, chunk, chunkSeqs.length === 0 ? digest : undefined))
-    assembler.push(chunk)
+    const { seq, data } = logChunk(runtime, input, chunk, chunkSeqs.length === 0 ? digest : undefined)
+    chunkSeqs.push(seq)
+    // As it was logged: the adapter may use its own object again.
+    assembler.push(data.chunk)
+    if (data.chunk.type !== 'finish' && bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
   }
-  for await (const chunk of untilAborted(streamOf(runtime, { request, adapter }, signal), signal)) {
+  const { turn, step } = input
+  const stream = hookedStream(runtime, { turn, step }, { request, signal }, () => contained(adapter, request, signal))
+  for await (const chunk of untilAborted(stream, signal)) {
     if (signal.aborted) break
     for (const shown of masked.push(chunk)) take(shown)
     if (chunk.type === 'finish') return
@@ -103,19 +112,13 @@ async function takeIn(
 /** More than this waiting for the store, and the stream is asked to wait as well. */
 const READY_BYTES = 262_144
 
-function streamOf(runtime: AgentRuntime, { request, adapter }: Asked, signal: AbortSignal): AsyncIterable<StreamChunk> {
-  const handlers = runtime.hooks.of('llm/stream')
-  return handlers.reduceRight<() => AsyncIterable<StreamChunk>>(
-    (next, handler) => () => handler({ request, signal }, next),
-    () => contained(adapter, request, signal),
-  )()
-}
+type ChunkEvent = KnownEvent<'assistant/chunk'>
 
-const logChunk = (runtime: AgentRuntime, input: AskModelInput, chunk: StreamChunk, request?: string): number =>
+const logChunk = (runtime: AgentRuntime, input: AskModelInput, chunk: StreamChunk, request?: string): ChunkEvent =>
   runtime.append({
     type: 'assistant/chunk',
     data: { ...attemptOf(input), chunk, ...(request === undefined ? {} : { request }) },
-  }).seq
+  }) as ChunkEvent
 
 async function concluded(
   runtime: AgentRuntime,
@@ -135,13 +138,14 @@ async function concluded(
     source: sourceOf(request, replayState),
   }
   const answer: Answer = { message, finish, chunkSeqs: taken.chunkSeqs, ...(usage === undefined ? {} : { usage }) }
-  if (isTooLarge(answer)) return failed(input, RESPONSE_TOO_LARGE)
+  const plans = calls.map((call) => planned(runtime, call))
+  if (isTooLarge(answer, plans)) return failed(input, RESPONSE_TOO_LARGE)
   const bound = boundReached(runtime, calls)
   return {
     type: 'verdict.answered',
     ...attemptOf(input),
     answer,
-    calls: calls.map((call) => planned(runtime, call)),
+    calls: plans,
     ...(bound === undefined ? {} : { bound }),
   }
 }
@@ -153,9 +157,15 @@ function boundReached({ limits, repeats, clock }: AgentRuntime, calls: readonly 
   return repeated && ({ kind: 'repeated-call', ...repeated } as const)
 }
 
-/** Room for the rest of the event: places, seqs, the scheduled calls. */
-const isTooLarge = ({ message, chunkSeqs }: Answer): boolean =>
-  utf8Bytes(JSON.stringify(message)) + chunkSeqs.length * 9 > MAX_EVENT_BYTES - 65_536
+/** Room in one event for the rest of it: its place, the message's source. */
+const MAX_ANSWER_BYTES = MAX_EVENT_BYTES - 65_536
+const SEQ_BYTES = 9
+
+/** Of a stream so far. Told while it comes, so that one without end is not kept without end. */
+const bytesOf = ({ assembler, chunkSeqs }: Taken): number => assembler.bytes + chunkSeqs.length * SEQ_BYTES
+
+const isTooLarge = ({ chunkSeqs, ...said }: Answer, calls: readonly PlannedCall[]): boolean =>
+  utf8Bytes(JSON.stringify([said, calls])) + chunkSeqs.length * SEQ_BYTES > MAX_ANSWER_BYTES
 
 const RESPONSE_TOO_LARGE: LlmFailure = {
   code: 'RESPONSE_TOO_LARGE',

@@ -4,6 +4,7 @@ import { type Service, serviceActor } from './actor.ts'
 import { HookMisuse } from './errors.ts'
 import type { PreStep } from './hooks/contract.ts'
 import { callHook, reportHookFailure } from './hooks/failure.ts'
+import { inWords } from './hooks/words.ts'
 import { toMessage } from './input.ts'
 import type { PrepareStepInput } from './inputs.ts'
 import { assemblePrompt } from './llm/prompt.ts'
@@ -42,7 +43,10 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
   const context = await proposeContext(runtime)
   signal.throwIfAborted()
   const payload = { turn, step, messages, prompt, signal, ...(context === undefined ? {} : { context }) }
-  const proposal: PreStep = { kind: 'enter', messages: context === undefined ? messages : [...messages, context] }
+  const proposal: PreStep = {
+    kind: 'enter',
+    messages: context === undefined ? messages : Object.freeze([...messages, context]),
+  }
   const decided = await callHook(runtime, HOOK, { turn, step }, payload, async () => proposal)
   try {
     return prepared(input, checked(runtime, decided, proposal.messages))
@@ -56,7 +60,7 @@ async function run({ input, runtime, stopped }: Service<PrepareStepInput>): Prom
 function checked(runtime: AgentRuntime, decided: PreStep, proposed: readonly UserMessage[]): PreparedDecision {
   switch (decided?.kind) {
     case 'reject':
-      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: String(decided.reason) }) }
+      return { kind: 'reject', ...(decided.reason === undefined ? {} : { reason: inWords(decided.reason) }) }
     case 'enter': {
       const messages = decided.messages.map((message) => toMessage(message, message.id, runtime.mask))
       checkIds(runtime, messages, proposed)

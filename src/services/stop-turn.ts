@@ -2,7 +2,8 @@
 import type { TurnEndReason } from '../log/events.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { HookMisuse } from './errors.ts'
-import { reportHookFailure } from './hooks/failure.ts'
+import { traced } from './hooks/failure.ts'
+import { inWords } from './hooks/words.ts'
 import type { StopTurnInput } from './inputs.ts'
 import type { Verdict } from './verdicts.ts'
 
@@ -15,16 +16,18 @@ export const stopTurn = serviceActor<StopTurnInput>(run, ({ turn, step }, failur
   failure,
 }))
 
-async function run({ input, runtime, stopped }: Service<StopTurnInput>): Promise<Verdict> {
+async function run({ input, runtime }: Service<StopTurnInput>): Promise<Verdict> {
   const { turn, step, reason } = input
   const { signal } = runtime.turn
+  const payload = Object.freeze({ turn, reason: Object.freeze({ ...reason }), signal })
+  const trace = traced(runtime, HOOK, { turn, step })
   let decided: TurnEndReason | undefined
   for (const hook of runtime.hooks.of(HOOK)) {
     if (signal.aborted) break
     try {
-      decided = checked(await hook({ turn, reason, signal })) ?? decided
+      decided = checked(await hook(payload)) ?? decided
     } catch (thrown) {
-      if (!stopped.aborted) reportHookFailure(runtime, HOOK, { turn, step }, thrown)
+      trace(thrown)
       throw thrown
     }
   }
@@ -36,8 +39,8 @@ function checked(reason: void | TurnEndReason): TurnEndReason | undefined {
   if (reason === undefined || reason === null) return undefined
   if (reason.kind === 'completed') return { kind: 'completed' }
   if (reason.kind === 'stopped-by-policy' && typeof reason.policy === 'string') {
-    const why = reason.reason === undefined ? {} : { reason: String(reason.reason) }
-    return { kind: 'stopped-by-policy', policy: reason.policy, ...why }
+    const why = reason.reason === undefined ? {} : { reason: inWords(reason.reason) }
+    return { kind: 'stopped-by-policy', policy: inWords(reason.policy), ...why }
   }
   throw new HookMisuse(HOOK, 'it may give { kind: "completed" }, { kind: "stopped-by-policy", policy } or nothing')
 }

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
+import type { AgentOptions } from '../../src/agent.ts'
 import { fails, gate, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { LlmError } from '../../src/services/errors.ts'
+import type { Hooks, Prompt } from '../../src/services/hooks/contract.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { ofType, settle, simulatedClock, startAgent, typesOf } from '../kit/agents.ts'
 
@@ -347,4 +349,130 @@ test('a cancel that an idle observer gives right after a message resolves when t
   const log = await started.log()
   expect(ofType(log, 'turn/end').map(({ data }) => data.reason.kind)).toEqual(['completed', 'aborted'])
   expect(head).toBe(log.length)
+})
+
+const ended = { type: 'finish', reason: { kind: 'stop' } } as const
+
+test.each<[string, NonNullable<AgentOptions['hooks']>]>([
+  ['system-prompt/assemble', { 'system-prompt/assemble': () => ({}) as Prompt }],
+  ['agent/request', { 'agent/request': () => ({ provider: 'p', model: 'm', temperature: 'hot' }) as never }],
+  ['agent/request-error', { 'agent/request-error': () => ({ kind: 'again' }) as never }],
+  ['llm/stream', { 'llm/stream': () => undefined as never }],
+  [
+    'llm/stream',
+    {
+      async *'llm/stream'() {
+        yield { type: 'wink' } as never
+        yield ended
+      },
+    },
+  ],
+])('an answer of %s that is none is its misuse: it is in the log, and the turn fails (%#)', async (hook, hooks) => {
+  const model = scripted(hook === 'agent/request-error' ? [fails({ code: 'AUTH', message: 'no' })] : ['ok'])
+  await using started = await startAgent({ model, hooks })
+  expect((await started.agent.run('hi')).reason).toMatchObject({ kind: 'error', error: { code: 'HOOK_MISUSE' } })
+  expect(ofType(await started.log(), 'agent/hook-failed')).toMatchObject([{ data: { hook, turn: 1, step: 1 } }])
+})
+
+test('a hook around the stream that throws, or asks the model twice, fails the turn and leaves its trace', async () => {
+  const model = scripted(() => 'ok')
+  await using started = await startAgent({ model })
+  const { agent } = started
+  const dispose = agent.on('llm/stream', (_, next) => {
+    next()
+    return next()
+  })
+  expect((await agent.run('one')).reason).toMatchObject({ kind: 'error', error: { code: 'HOOK_MISUSE' } })
+  dispose()
+  const disposeThrower = agent.on('llm/stream', () => {
+    throw new Error('broken')
+  })
+  expect((await agent.run('two')).reason).toEqual({ kind: 'error', error: { code: 'UNKNOWN', message: 'broken' } })
+  disposeThrower()
+  expect((await agent.run('three')).reason).toEqual({ kind: 'completed' })
+  expect(ofType(await started.log(), 'agent/hook-failed').map(({ data }) => [data.hook, data.turn])).toEqual([
+    ['llm/stream', 1],
+    ['llm/stream', 2],
+  ])
+})
+
+test('what the model itself says wrong is not the failure of a hook that passes it on', async () => {
+  const model = {
+    ...scripted([]),
+    stream: async function* () {
+      yield { type: 'wink' } as never
+    },
+  }
+  await using started = await startAgent({ model, hooks: { 'llm/stream': (_, next) => next() } })
+  expect((await started.agent.run('hi')).reason).toMatchObject({ kind: 'error', error: { code: 'INVALID_EVENT' } })
+  expect(ofType(await started.log(), 'agent/hook-failed')).toEqual([])
+})
+
+test('all that a hook is shown is frozen, to the bottom, and so is what next() gives', async () => {
+  const loose = new Set<string>()
+  const look = (value: unknown, place: string): void => {
+    if (typeof value !== 'object' || value === null || value instanceof AbortSignal) return
+    if (!Object.isFrozen(value)) loose.add(place)
+    for (const [key, item] of Object.entries(value)) look(item, `${place}.${key}`)
+  }
+  const shown = new Set<string>()
+  const watching = (name: keyof Hooks) => (payload: unknown, next?: () => unknown) => {
+    shown.add(name)
+    look(payload, name)
+    const given = next?.()
+    if (given instanceof Promise) given.then((answer) => look(answer, `${name}.next()`))
+    return given
+  }
+  const names: readonly (keyof Hooks)[] = [
+    'system-prompt/assemble',
+    'agent/pre-step',
+    'agent/request',
+    'llm/stream',
+    'agent/request-error',
+    'tools/pre-execute',
+    'tools/execute',
+    'tools/post-execute',
+    'agent/turn-stopping',
+    'agent/error',
+    'session/event',
+    'agent/inbox/inserted',
+    'agent/inbox/claimed',
+    'agent/inbox/discarded',
+  ]
+  await using started = await startAgent({
+    model: scripted([
+      toolCall('echo', { say: 'hi', in: [{ depth: 2 }] }),
+      'done',
+      fails({ code: 'AUTH', message: 'no' }),
+    ]),
+    tools: [echo],
+    system: 'be brief',
+    context: [{ name: 'place', text: 'here' }],
+    hooks: Object.fromEntries(names.map((name) => [name, watching(name)])),
+  })
+  const { agent } = started
+  await agent.run('one')
+  agent.inject('dropped')
+  agent.inbox.clear()
+  await agent.run('two')
+  expect([...loose]).toEqual([])
+  expect([...shown].sort()).toEqual([...names].sort())
+})
+
+test('a hook that changes the arguments it is shown fails, and the body gets what the log has', async () => {
+  const got: unknown[] = []
+  const spy = tool({ name: 'echo', description: '', parameters: {}, execute: (args) => void got.push(args) })
+  await using started = await startAgent({
+    model: scripted([toolCall('echo', { say: 'hi' }), toolCall('echo', { say: 'ho' }), 'done']),
+    tools: [spy],
+    hooks: {
+      'tools/execute': ({ args }, next) => {
+        if ((args as { say: string }).say === 'ho') (args as { say: string }).say = 'rm -rf'
+        return next()
+      },
+    },
+  })
+  await started.agent.run('go')
+  expect(got).toEqual([{ say: 'hi' }])
+  expect(ofType(await started.log(), 'agent/hook-failed')).toMatchObject([{ data: { hook: 'tools/execute' } }])
 })

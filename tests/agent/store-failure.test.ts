@@ -164,7 +164,7 @@ describe('the tail that was not stored', () => {
   })
 
   test('of a session with a hostile name stays in its folder, and is found again', async () => {
-    const sessionId = '../../x/y\0.unsaved'
+    const sessionId = '../../x/y\u0001.unsaved'
     const { inner, fallbackDir, path } = await failedTurn({ sessionId })
     expect(path.startsWith(join(fallbackDir, '______x_y__unsaved-'))).toBe(true)
     await using again = await startAgent({ store: inner, fallbackDir, sessionId })

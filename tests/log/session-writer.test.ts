@@ -97,7 +97,7 @@ describe('appending', () => {
 })
 
 describe('waiting for the store', () => {
-  test('flush closes the batch in hand and resolves once all recorded so far is durable', async () => {
+  test('[persist-017] flush closes the batch in hand and resolves once all recorded so far is durable', async () => {
     const gate = latch()
     const { session } = await setup({ interfere: (append) => gate.opened.then(() => append()) })
     session.record([turnStart()])
@@ -150,7 +150,7 @@ describe('waiting for the store', () => {
     expect(session.queuedBytes).toBe(0)
   })
 
-  test('flush rejects when the store does not answer, and the session is over', async () => {
+  test('[persist-017] flush rejects when the store does not answer, and the session is over', async () => {
     useFakeTimers()
     const { session } = await setup({ interfere: () => new Promise(() => {}), storeTimeoutMs: 500 })
     session.append(turnStart())
@@ -372,7 +372,7 @@ describe('losing the ownership', () => {
 })
 
 describe('closing', () => {
-  test('flushes, releases, and is the same twice; nothing is recorded any more', async () => {
+  test('[persist-022] flushes, releases, and is the same twice; nothing is recorded any more', async () => {
     const { session, store } = await setup()
     session.record([turnStart()])
     const closing = session.close()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { InvalidEvent, LogTooNew, NotJson } from '../../src/log/errors.ts'
+import { Fenced, InvalidEvent, LogTooNew, NotJson } from '../../src/log/errors.ts'
 import type { Recordable, SessionEvent } from '../../src/log/events.ts'
 import { openSession } from '../../src/log/session.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
@@ -209,6 +209,16 @@ describe('what a session knows of its log', () => {
     expect(again.record([result('c1')])[0]).toMatchObject({ seq: 5, time: 1_000, sourceEventSeqs: [4] })
   })
 
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, -5])(
+    'a clock that says %d leaves the time as it was',
+    async (now) => {
+      const { session, store } = await setup({ now: () => now })
+      session.append({ type: 'user/message', data: user('a') })
+      await session.flush()
+      expect((await collect(store.read('s'))).map(({ time }) => time)).toEqual([0])
+    },
+  )
+
   test('time goes on from the stored log, also under a clock that was set back', async () => {
     const { session, store } = await setup({ now: () => 7_000 })
     session.append(turnStart())
@@ -262,7 +272,23 @@ describe('opening a log that breaks a rule', () => {
     await expect(opening).rejects.toMatchObject(error as object)
   })
 
-  test('a header of a later format is refused', async () => {
+  test('a log that a thief wrote to while it was being opened is not broken: its opener is fenced', async () => {
+    const store = memoryStore()
+    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
+    const thief = await store.acquire('s', { steal: true })
+    await thief.append([{ type: 'step/start', seq: 0, time: 1, data: { turn: 1, step: 1 } }], {
+      expectedSeq: 0,
+    })
+    // The word of it is still on its way.
+    const opening = openSession(
+      store,
+      { ...real, lost: new AbortController().signal },
+      { now: () => 1, limits: LIMITS },
+    )
+    await expect(opening).rejects.toThrow(Fenced)
+  })
+
+  test('[persist-015] a header of a later format is refused', async () => {
     const store = memoryStore()
     const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
     const header = { ...real.header, format: 2 as unknown as 1 }

@@ -1,5 +1,5 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
-import { InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
+import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { unpaired } from '../projections/pairing.ts'
 import type { LogStore, Ownership } from '../store.ts'
@@ -13,9 +13,10 @@ import { createFolded, type Folded } from './folded.ts'
  */
 export async function load(
   store: LogStore,
-  { header, head, lost }: Ownership,
+  ownership: Ownership,
   onLoaded?: (event: SessionEvent) => void,
 ): Promise<Folded> {
+  const { header, head, lost } = ownership
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
   if (header.seedLength !== undefined && head <= header.seedLength) {
@@ -31,10 +32,21 @@ export async function load(
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
   if (folded.nextSeq !== head) {
+    await refuseFenced(ownership)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
   checkPairing(folded, stepOpen)
   return folded
+}
+
+/** A log that grew may have another owner by now, which this one was not told of yet; then nothing is wrong with it. */
+async function refuseFenced(ownership: Ownership): Promise<void> {
+  try {
+    await ownership.append([], { expectedSeq: ownership.head })
+  } catch (error) {
+    if (error instanceof Fenced) throw error
+    // Anything else says less than the log at hand.
+  }
 }
 
 /** No provider takes such a history, so every later request would fail. Calls of an open step are answered yet. */

@@ -112,7 +112,9 @@ class BatchRecorder implements Recorder {
   #validated(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
     const folded = this.#folded
     const { limits } = this.#options
-    const time = Math.max(folded.lastTime, Math.floor(this.#options.now()))
+    const now = Math.floor(this.#options.now())
+    // A clock that says no time would make a log that cannot be opened again.
+    const time = Number.isSafeInteger(now) ? Math.max(folded.lastTime, now) : folded.lastTime
     const placed: SessionEvent[] = []
     for (const event of events) {
       const valid = this.#masked(validateNew(stamped(event, limits)))

@@ -4,7 +4,7 @@
  */
 import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import { MAX_DEPTH, toJson } from '../json.ts'
+import { frozenJson } from '../json.ts'
 import type {
   AppendOptions,
   CommandOutcome,
@@ -95,7 +95,7 @@ export function memoryStore(): LogStore {
       const session = find(id)
       session.letterOf ??= new Map()
       if (session.letterOf.has(command.id)) return
-      const letter = { command: frozen(command) }
+      const letter = { command: frozenJson(command) }
       session.letters.push(letter)
       session.letterOf.set(command.id, letter)
       session.mail.ring()
@@ -147,7 +147,7 @@ const busy = (id: string, owner: Owner): SessionBusy =>
 
 const newSession = (id: string, header: SessionHeader): StoredSession => ({
   id,
-  header: frozen(header),
+  header: frozenJson(header),
   log: [],
   letters: [],
   letterOf: undefined,
@@ -243,11 +243,11 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
   const { log, letterOf } = session
   const head = log.length
   if (options.expectedSeq !== head) throw new SeqConflict(options.expectedSeq, head)
-  const batch = events.map(frozen)
+  const batch = events.map((event) => frozenJson(event))
   batch.forEach((event, i) => {
     if (event.seq !== head + i) throw new SeqConflict(event.seq, head + i)
   })
-  const takes = options.takes?.map(frozen) ?? []
+  const takes = options.takes?.map((take) => frozenJson(take)) ?? []
   const summary = options.summary && replaceSummary(session.summary, options.summary)
 
   for (const event of batch) log.push(event)
@@ -278,16 +278,19 @@ const summaryOf = ({ id, header, log, summary, owner }: StoredSession): SessionS
   ...(header.parentSession !== undefined && { parentSession: header.parentSession }),
 })
 
+/** The first seq at or after `from`. */
+const firstSeq = (from: number): number => Math.max(0, Math.ceil(from))
+
 /** Walks the log by index: it only ever grows, so a stretch of it is what it was when it was asked for. */
 function* stretch(log: readonly SessionEvent[], from: number, to: number): Iterable<SessionEvent> {
-  for (let seq = Math.max(from, 0); seq < to; seq += 1) {
+  for (let seq = firstSeq(from); seq < to; seq += 1) {
     const event = log[seq]
     if (event !== undefined) yield event
   }
 }
 
 async function* follow(session: StoredSession, from: number, signal: AbortSignal): AsyncIterable<SessionEvent> {
-  for (let seq = Math.max(from, 0); !signal.aborted; ) {
+  for (let seq = firstSeq(from); !signal.aborted; ) {
     if (session.gone !== undefined) throw session.gone
     const event = session.log[seq]
     if (event === undefined) await session.grown.rung(signal)
@@ -358,29 +361,4 @@ class Bell {
     this.#waiting = [...this.#waiting, withSignal]
     signal.addEventListener('abort', aborted, { once: true })
   }
-}
-
-/** The value itself where nobody can change it any more, as with all that a session records; else a frozen copy. */
-const frozen = <T>(value: T): T => (isFrozenJson(value, 0) ? value : (toJson(value) as T))
-
-function isFrozenJson(value: unknown, depth: number): boolean {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return true
-    case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0)
-    case 'object':
-      return value === null || (depth < MAX_DEPTH && isFrozenObject(value, depth + 1))
-    default:
-      return false
-  }
-}
-
-function isFrozenObject(value: object, depth: number): boolean {
-  if (!Object.isFrozen(value)) return false
-  if (Array.isArray(value)) return value.every((item) => isFrozenJson(item, depth))
-  const prototype = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return false
-  return Object.values(value).every((item) => isFrozenJson(item, depth))
 }

@@ -1,17 +1,22 @@
 /**
- * What the hooks around tools may answer. An answer comes from outside: what is none is the failure of its hook, so
- * that no call is let through by a word nobody knows, and nothing reaches the log that it would refuse.
+ * What the hooks of requests and tools may answer. An answer comes from outside: what is none is the failure of its
+ * hook, so that no call is let through by a word nobody knows, and nothing reaches the log that it would refuse.
  */
-import { toJson } from '../../log/json.ts'
+import { PawlError } from '../../log/errors.ts'
+import { type Json, toJson } from '../../log/json.ts'
 import type { ContentBlock } from '../../log/messages.ts'
-import { contentBlocks } from '../../log/shapes.ts'
+import type { LlmCallConfig } from '../../log/requests.ts'
+import { type Check, callConfig, contentBlocks, promptShape } from '../../log/shapes.ts'
 import { HookMisuse } from '../errors.ts'
 import { toMessage } from '../input.ts'
 import type { Mask } from '../masking/mask.ts'
 import type { ToolOutcome } from '../tools/contract.ts'
-import type { PostExecute, PreExecute } from './contract.ts'
+import type { PostExecute, PreExecute, Prompt } from './contract.ts'
 
 type Answers = {
+  readonly 'system-prompt/assemble': Prompt
+  readonly 'agent/request': LlmCallConfig
+  readonly 'agent/request-error': { readonly kind: 'retry' } | undefined
   readonly 'tools/pre-execute': PreExecute
   readonly 'tools/execute': ToolOutcome
   readonly 'tools/post-execute': PostExecute
@@ -25,9 +30,40 @@ export function checkedAnswer(hook: string, answer: unknown, mask: Mask): unknow
 const isChecked = (hook: string): hook is keyof Answers => Object.hasOwn(CHECKS, hook)
 
 const CHECKS: { readonly [K in keyof Answers]: (answer: unknown, mask: Mask) => Answers[K] } = {
+  'system-prompt/assemble': prompt,
+  'agent/request': config,
+  'agent/request-error': retryOrNot,
   'tools/pre-execute': preExecute,
   'tools/execute': toolOutcome,
   'tools/post-execute': postExecute,
+}
+
+function prompt(answer: unknown): Prompt {
+  const { system, tools } = fieldsOf(answer)
+  // An absent system text may be there as undefined, which is no JSON.
+  const given = { ...(system ? { system } : {}), tools: tools === undefined ? null : tools }
+  return shaped('system-prompt/assemble', given, promptShape) as unknown as Prompt
+}
+
+function config(answer: unknown): LlmCallConfig {
+  const { provider, model } = fieldsOf(answer)
+  if (isText(provider) && isText(model)) {
+    return shaped('agent/request', answer, callConfig) as unknown as LlmCallConfig
+  }
+  throw new PawlError('The request names no provider or no model: give both from agent/request', 'UNKNOWN')
+}
+
+function shaped(hook: string, answer: unknown, check: Check): Json {
+  const copied = toJson(answer)
+  const wrong = check(copied)
+  if (wrong !== undefined) throw new HookMisuse(hook, `its answer${wrong}`)
+  return copied
+}
+
+function retryOrNot(answer: unknown): { readonly kind: 'retry' } | undefined {
+  if (answer === undefined || answer === null) return undefined
+  if (fieldsOf(answer).kind === 'retry') return { kind: 'retry' }
+  throw new HookMisuse('agent/request-error', 'it must give { kind: "retry" }, or undefined to let the failure stand')
 }
 
 function preExecute(answer: unknown): PreExecute {

@@ -5,7 +5,8 @@ import { checkedAnswer } from './answers.ts'
 import type { Hooks } from './contract.ts'
 import { type Handler, runWaterfall } from './waterfall.ts'
 
-type Position = { readonly turn: number; readonly step?: number }
+/** Where in the loop a hook was called. */
+export type Position = { readonly turn: number; readonly step?: number }
 
 type Waterfall = {
   [K in keyof Hooks]: Hooks[K] extends (payload: infer P, next: () => Promise<infer R>) => unknown
@@ -31,22 +32,32 @@ export function callHook<K extends Waterfall['name']>(
   const handlers = runtime.hooks.of(hook) as unknown as readonly Handler<PayloadOf<K>, ResultOf<K>>[]
   if (handlers.length === 0) return core()
   Object.freeze(payload)
-  const { signal } = runtime.turn
+  const trace = traced(runtime, hook, at)
   let inCore: { readonly thrown: unknown } | undefined
-  const watched = (): Promise<ResultOf<K>> =>
-    core().catch((thrown: unknown) => {
+  const watched = async (): Promise<ResultOf<K>> => {
+    try {
+      return Object.freeze(await core()) as ResultOf<K>
+    } catch (thrown) {
       inCore = { thrown }
       throw thrown
-    })
+    }
+  }
   const answered = async (): Promise<ResultOf<K>> =>
     checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched), runtime.mask) as ResultOf<K>
   return answered().catch((thrown: unknown) => {
-    // A hook left behind by its turn speaks to nobody.
-    const late = signal !== runtime.turn.signal
-    const ofCore = inCore?.thrown === thrown
-    if (!ofCore && !late && !heeds(signal, thrown)) reportHookFailure(runtime, hook, at, thrown)
+    if (inCore === undefined || inCore.thrown !== thrown) trace(thrown)
     throw thrown
   })
+}
+
+/** Made when a hook is called: records what it throws, unless it heeds its cancel or was left behind by its turn. */
+export function traced(runtime: AgentRuntime, hook: string, at: Position): (thrown: unknown) => void {
+  const { signal } = runtime.turn
+  return (thrown) => {
+    // A hook left behind speaks to nobody.
+    const late = signal !== runtime.turn.signal
+    if (!late && !heeds(signal, thrown)) reportHookFailure(runtime, hook, at, thrown)
+  }
 }
 
 /** Throwing because the turn was cancelled is what a signal is for, and no failure. */

@@ -54,7 +54,9 @@ class AgentHooks implements HookRegistry {
   }
 
   tell<K extends Observed>(name: K, payload: Parameters<Hooks[K]>[0]): void {
-    for (const observer of this.of(name)) contain(name, observer as Observer, payload)
+    const observers = this.of(name)
+    if (observers.length > 0) Object.freeze(payload)
+    for (const observer of observers) contain(name, observer as Observer, payload)
   }
 }
 

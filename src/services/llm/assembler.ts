@@ -2,6 +2,8 @@
  * Chunks to blocks. The blocks stand in the order in which their indexes first appeared; a block's end is the last
  * word on its content. Reading changes nothing, so the same chunks give the same message again at any time.
  */
+
+import { utf8Bytes } from '../../log/json.ts'
 import type {
   ContentBlock,
   FinishReason,
@@ -14,7 +16,7 @@ import type {
   ToolCallBlock,
 } from '../../log/messages.ts'
 import { LlmError } from '../errors.ts'
-import { failureOf } from './failure.ts'
+import { failureOf, loggable } from './failure.ts'
 
 /** More calls than this in one answer make it a failed attempt. */
 export const MAX_CALLS = 128
@@ -37,6 +39,8 @@ export interface Assembler {
   readonly finish: FinishReason | undefined
   /** In step with `blocks()`; undefined where its entries do not match them one to one. */
   readonly replayState: ReplayState | undefined
+  /** Bytes of JSON that the answer would have, about: what it keeps in memory and what it would take in the log. */
+  readonly bytes: number
 }
 
 /** Where call ids come from when the provider's own will not do. */
@@ -65,14 +69,19 @@ export function createAssembler(): Assembler {
   let usage: TokenUsage | undefined
   let finish: FinishReason | undefined
   let replayState: ReplayState | undefined
+  let reported = 0
+  let placed = 0
   const kept = () => [...slots.values()].filter((slot) => finish?.kind !== 'max-tokens' || typeOf(slot) !== 'tool-call')
   return {
     push(chunk) {
-      if (chunk.type === 'usage') usage = chunk.usage
-      else if (chunk.type === 'finish') {
+      if (chunk.type === 'usage') {
+        usage = chunk.usage
+        reported = jsonBytes(usage)
+      } else if (chunk.type === 'finish') {
         finish = chunk.reason
         replayState = chunk.replayState
-      } else place(slots, chunk)
+        placed += jsonBytes(chunk)
+      } else placed += place(slots, chunk)
     },
     blocks: () => kept().map(blockOf),
     visible: () => [...slots.values()].map(visibleBlock).filter((block) => block !== undefined),
@@ -85,11 +94,14 @@ export function createAssembler(): Assembler {
     get replayState() {
       return replayState && inStep(replayState, [...slots.values()], kept())
     },
+    get bytes() {
+      return reported + placed
+    },
   }
 }
 
 /**
- * An attempt's outcome. Ids that are missing, used before in the session or used twice in this answer are minted
+ * An attempt's outcome. Ids that are missing, too long, used before in the session or used twice in this answer are minted
  * anew. A stream without a finish failed with STREAM_CLOSED; whether it was cancelled is for the caller to know.
  */
 export function assemble(source: Assembler | Iterable<StreamChunk>, ids: CallIds): Assembled {
@@ -97,7 +109,9 @@ export function assemble(source: Assembler | Iterable<StreamChunk>, ids: CallIds
   const { finish, usage } = assembler
   const spent = usage === undefined ? {} : { usage }
   if (finish === undefined) return { kind: 'failed', failure: STREAM_CLOSED, ...spent }
-  if (finish.kind === 'error' || finish.kind === 'aborted') return { kind: 'failed', failure: finish.failure, ...spent }
+  if (finish.kind === 'error' || finish.kind === 'aborted') {
+    return { kind: 'failed', failure: loggable(finish.failure), ...spent }
+  }
   try {
     const content = mintIds(assembler.blocks(), ids)
     const calls = content.filter(isToolCall)
@@ -133,30 +147,46 @@ interface Slot {
   id: string
   name: string
   closed: ContentBlock | undefined
+  /** Of JSON. */
+  bytes: number
 }
 
-function place(slots: Map<number, Slot>, chunk: BlockChunk): void {
+const jsonBytes = (value: unknown): number => utf8Bytes(JSON.stringify(value))
+
+/** Gives the bytes that the answer grew by. */
+function place(slots: Map<number, Slot>, chunk: BlockChunk): number {
   const slot = slots.get(chunk.index) ?? openSlot(slots, chunk)
-  if (slot.closed !== undefined) return
+  const before = slot.bytes
+  if (slot.closed === undefined) fill(slot, chunk)
+  return slot.bytes - before
+}
+
+function fill(slot: Slot, chunk: BlockChunk): void {
   switch (chunk.type) {
     case 'block-start':
       return
     case 'block-end':
       slot.closed = chunk.block
+      slot.bytes = jsonBytes(chunk.block)
       return
     case 'tool-call-delta':
       if (slot.type !== 'tool-call') return
       if (chunk.id) slot.id = chunk.id
       if (chunk.name) slot.name = chunk.name
-      slot.parts.push(chunk.argumentsDelta)
+      add(slot, chunk.argumentsDelta)
       return
     default:
-      if (`${slot.type}-delta` === chunk.type) slot.parts.push(chunk.text)
+      if (`${slot.type}-delta` === chunk.type) add(slot, chunk.text)
   }
 }
 
+function add(slot: Slot, part: string): void {
+  slot.parts.push(part)
+  slot.bytes += jsonBytes(part)
+}
+
 function openSlot(slots: Map<number, Slot>, chunk: BlockChunk): Slot {
-  const slot: Slot = { type: typeOpenedBy(chunk), parts: [], id: '', name: '', closed: undefined }
+  const slot: Slot = { type: typeOpenedBy(chunk), parts: [], id: '', name: '', closed: undefined, bytes: 0 }
   slots.set(chunk.index, slot)
   return slot
 }
@@ -205,11 +235,16 @@ function mintIds(blocks: readonly ContentBlock[], ids: CallIds): readonly Conten
   return blocks.map((block) => {
     if (!isToolCall(block)) return block
     const call =
-      block.id === '' || here.has(block.id) || ids.isUsed(block.id) ? { ...block, id: ids.newCallId() } : block
+      unfit(block.id) || here.has(block.id) || ids.isUsed(block.id) ? { ...block, id: ids.newCallId() } : block
     here.add(call.id)
     return call
   })
 }
+
+/** Every event of a call bears its id. */
+const MAX_ID = 256
+
+const unfit = (id: string): boolean => id === '' || id.length > MAX_ID
 
 const malformed = (message: string): LlmError => new LlmError({ message, code: 'MALFORMED_RESPONSE' })
 

@@ -9,6 +9,7 @@ import type { FinishReason, LlmFailure } from '../../log/messages.ts'
 const MAX_DEPTH = 8
 const MAX_MEMBERS = 8
 const MAX_MESSAGE = 4_000
+const MAX_CODE = 256
 
 const UNREADABLE = '(unreadable)'
 
@@ -19,9 +20,25 @@ const UNREADABLE = '(unreadable)'
  */
 export function failureOf(thrown: unknown): LlmFailure {
   const stated = statedFailure(thrown)
-  if (stated !== undefined) return stated
+  if (stated !== undefined) return loggable(stated)
   const message = renderCauses(thrown) || 'The model request failed and gave no reason'
   return Object.freeze({ message, code: ownCode(thrown) ?? 'UNKNOWN' })
+}
+
+/** What a failure may take of the events that name it, in characters. */
+const MAX_FAILURE = 65_536
+
+/** The failure itself, unless it is too long for the log: then the beginning of its words. */
+export function loggable(failure: LlmFailure): LlmFailure {
+  if (JSON.stringify(failure).length <= MAX_FAILURE) return failure
+  const { message, code, status, providerRetryAfterMs, requestId } = failure
+  return Object.freeze({
+    message: `${message.slice(0, MAX_MESSAGE)}…`,
+    code: code.slice(0, MAX_CODE),
+    ...(status === undefined ? {} : { status }),
+    ...(providerRetryAfterMs === undefined ? {} : { providerRetryAfterMs }),
+    ...(requestId === undefined ? {} : { requestId: requestId.slice(0, MAX_CODE) }),
+  })
 }
 
 /** How a request that threw has finished: `aborted` if its signal is, or the failure says so; else `error`. */

@@ -13,16 +13,10 @@ import { joinSections, renderSections } from './sections.ts'
 export async function assemblePrompt(runtime: AgentRuntime, turn: number, step: number): Promise<Prompt> {
   const { settings, tools } = runtime
   const payload = { turn, step, signal: runtime.turn.signal }
-  const { system, tools: shown } = await callHook(
-    runtime,
-    'system-prompt/assemble',
-    { turn, step },
-    payload,
-    async () => {
-      const system = joinSections(await renderSections(settings.system, settings.variables))
-      const schemas = [...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1))
-      return { ...(system === undefined ? {} : { system }), tools: schemas }
-    },
-  )
-  return toJson({ ...(system ? { system } : {}), tools: shown }) as unknown as Prompt
+  const prompt = await callHook(runtime, 'system-prompt/assemble', { turn, step }, payload, async () => {
+    const system = joinSections(await renderSections(settings.system, settings.variables))
+    const schemas = [...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1))
+    return Object.freeze({ ...(system === undefined ? {} : { system }), tools: Object.freeze(schemas) })
+  })
+  return toJson(prompt) as unknown as Prompt
 }

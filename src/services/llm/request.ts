@@ -1,6 +1,4 @@
 /** Builds one attempt's request from the log: proposes a config, lets the hook and the adapter complete it, and logs the header. */
-
-import { PawlError } from '../../log/errors.ts'
 import { equalJson, type Json, toJson } from '../../log/json.ts'
 import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
 import { InvalidOption } from '../errors.ts'
@@ -61,9 +59,7 @@ async function decideConfig(runtime: AgentRuntime, input: AskModelInput): Promis
   const payload = { turn, step, attempt, config: proposal, signal }
   const decided = await callHook(runtime, 'agent/request', { turn, step }, payload, async () => proposal)
   signal.throwIfAborted()
-  const config = toJson(decided) as unknown as LlmCallConfig
-  if (config.provider && config.model) return config
-  throw new PawlError('The request names no provider or no model: give both from agent/request', 'UNKNOWN')
+  return decided
 }
 
 /**

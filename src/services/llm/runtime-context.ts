@@ -3,6 +3,7 @@
  * so that the system text, and with it the provider's cache, stays as it is.
  */
 import type { SessionEvent } from '../../log/events.ts'
+import { toJson } from '../../log/json.ts'
 import type { Message, TextBlock, UserMessage } from '../../log/messages.ts'
 import type { AgentRuntime } from '../runtime.ts'
 import { joinSections, renderSections } from './sections.ts'
@@ -35,12 +36,14 @@ export function contextStands(before: boolean, event: SessionEvent): boolean {
   return textIn(event.data) !== CLEARED
 }
 
-const snapshot = (id: string, text: string, sections?: readonly { name: string; text: string }[]): UserMessage => ({
-  id,
-  role: 'user',
-  content: [{ type: 'text', text }],
-  source: { kind: 'plugin', plugin: OWNER, ...(sections === undefined ? {} : { form: 'snapshot', sections }) },
-})
+/** Frozen: hooks are shown it. */
+const snapshot = (id: string, text: string, sections?: readonly { name: string; text: string }[]): UserMessage =>
+  toJson({
+    id,
+    role: 'user',
+    content: [{ type: 'text', text }],
+    source: { kind: 'plugin', plugin: OWNER, ...(sections === undefined ? {} : { form: 'snapshot', sections }) },
+  }) as unknown as UserMessage
 
 /** The text of the newest snapshot still in the conversation; '' for one that is malformed. */
 function lastSnapshot(messages: readonly Message[]): string | undefined {

@@ -22,7 +22,25 @@ export const callInfo = (
   { turn: { signal } }: AgentRuntime,
   { turn, step, callId, name, arguments: raw }: CallInput,
   args: unknown,
-): ToolCallInfo => ({ turn, step, callId, name, arguments: raw, args, signal })
+): ToolCallInfo => ({ turn, step, callId, name, arguments: raw, args: frozenCopy(args), signal })
+
+/**
+ * Plain objects and lists, copied and frozen, so that who looks at a call changes nothing of it; the rest, which a
+ * schema may make of arguments, as it is.
+ */
+function frozenCopy(value: unknown, copies = new Map<object, object>()): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const isList = Array.isArray(value)
+  if (!isList && Object.getPrototypeOf(value) !== Object.prototype) return value
+  const known = copies.get(value)
+  if (known !== undefined) return known
+  const copy: object = isList ? [] : {}
+  copies.set(value, copy)
+  for (const [key, item] of Object.entries(value)) {
+    Object.defineProperty(copy, key, { value: frozenCopy(item, copies), enumerable: true })
+  }
+  return Object.freeze(copy)
+}
 
 /** The same over every run of a call; a fork is another session and so has another. */
 export const idempotencyKey = ({ session }: AgentRuntime, callId: string): string => `${session.id}:${callId}`

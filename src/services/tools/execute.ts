@@ -9,7 +9,7 @@ import { idempotencyKey, type Materialised } from './call.ts'
 import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import { sayLate } from './late.ts'
 import {
-  abortedBeforeDispatch,
+  abortedBeforeBody,
   abortedWhileRunning,
   invalidArguments,
   invalidOutput,
@@ -67,7 +67,7 @@ async function runBody(runtime: AgentRuntime, execution: Execution, said: Said):
   if (parsed.kind === 'invalid') return invalidArguments(parsed.message)
   // Of the turn that the call was made in: a hook that waits may call this when another one is open.
   const { signal } = info
-  if (signal.aborted) return abortedBeforeDispatch
+  if (signal.aborted) return abortedBeforeBody
   const own = new AbortController()
   const abort = (): void => own.abort(signal.reason)
   signal.addEventListener('abort', abort, { once: true })

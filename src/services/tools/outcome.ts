@@ -41,10 +41,11 @@ export const abortedWhileRunning: ToolOutcome = failedOutcome(
   { name: 'AbortError', code: 'ABORTED' },
 )
 
-export const abortedBeforeDispatch: ToolOutcome = failedOutcome(
-  'Not run: the turn was cancelled before this call began.',
-  { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' },
-)
+/** It was dispatched, which the log holds: the code of a call that was not is not its. */
+export const abortedBeforeBody: ToolOutcome = failedOutcome('Not run: the turn was cancelled before this call began.', {
+  name: 'AbortError',
+  code: 'ABORTED',
+})
 
 /** Only errors of ours carry a code: those of others are no vocabulary of the log. */
 export const thrownOutcome = (thrown: unknown): ToolOutcome =>

@@ -1,6 +1,6 @@
 /** Appends: all of a batch or none of it, at the head or not at all, and each session for itself. */
 import { expect, test } from 'vitest'
-import { Fenced, SeqConflict } from '../../../src/log/errors.ts'
+import { Fenced, NotJson, SeqConflict } from '../../../src/log/errors.ts'
 import type { SessionEvent } from '../../../src/log/events.ts'
 import type { LogStore } from '../../../src/log/store.ts'
 import {
@@ -8,6 +8,7 @@ import {
   chunk,
   chunks,
   collect,
+  command,
   fill,
   header,
   logOf,
@@ -98,6 +99,28 @@ export function append(open: OpenStore): void {
     const bad: SessionEvent = Object.assign(chunk(1), { data: cyclic })
     await anyRefusal(owner.append([chunk(0), bad], { expectedSeq: 0 }))
     expect(await logOf(store)).toEqual([])
+    await fill(owner, 0, 1)
+  })
+
+  test.each([
+    ['NaN', Number.NaN],
+    ['undefined', undefined],
+    ['negative zero', -0],
+    ['a date', new Date(0)],
+    ['a function', () => 1],
+    ['a map', new Map([[1, 2]])],
+    ['a hole', new Array(2)],
+    ['a frozen hole', Object.freeze(new Array(2))],
+    ['something that speaks for itself', { toJSON: () => undefined }],
+  ])('%s is not JSON, and in no event, command or header', async (_, bad) => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    const event: SessionEvent = Object.freeze(Object.assign(chunk(1), { data: bad }))
+    await refusal(owner.append([chunk(0), event], { expectedSeq: 0 }), NotJson)
+    await refusal(store.post('s', Object.assign(command('c'), { message: bad })), NotJson)
+    await refusal(store.acquire('t', { create: Object.assign(header('t'), { meta: bad }) }), NotJson)
+    expect(await logOf(store)).toEqual([])
+    expect(await store.header('t')).toBeUndefined()
     await fill(owner, 0, 1)
   })
 

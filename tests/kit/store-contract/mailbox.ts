@@ -106,6 +106,16 @@ export function mailbox(open: OpenStore): void {
     expect(await store.outcome('s', 'c', signal)).toEqual(TAKEN)
   })
 
+  test('a command that is taken while its owner is busy with another is not yielded', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    for (const id of ['a', 'b', 'c']) await store.post('s', command(id))
+    const commands = owner.commands(whileTesting())[Symbol.asyncIterator]()
+    expect((await commands.next()).value).toMatchObject({ id: 'a' })
+    await owner.append([], { expectedSeq: 0, takes: [{ id: 'b', outcome: { kind: 'taken' } }] })
+    expect((await commands.next()).value).toMatchObject({ id: 'c' })
+  })
+
   test('a command yielded but not taken is yielded again to the next owner', async () => {
     const store = await openedStore(open)
     await store.post((await own(store)).header.id, command('a'))

@@ -39,6 +39,18 @@ export function reading(open: OpenStore): void {
     expect(await seqsOf(store.read('s', { from }))).toEqual(range(0, head).slice(from))
   })
 
+  test.each([
+    [-1, 0],
+    [Number.NEGATIVE_INFINITY, 0],
+    [2.5, 3],
+  ])('a log read or followed from %d begins at %i', async (from, first) => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    await fill(owner, 0, 5)
+    expect(await seqsOf(store.read('s', { from }))).toEqual(range(0, 5).slice(first))
+    expect(await take(store.subscribe('s', { from, signal: whileTesting() }), 1)).toEqual([chunk(first)])
+  })
+
   test('a log read by types has those types only, in order, and from where it was asked', async () => {
     const store = await openedStore(open)
     const owner = await own(store)

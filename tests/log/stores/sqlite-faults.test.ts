@@ -6,6 +6,8 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -98,15 +100,18 @@ describe('where the file is', () => {
     expect(await collect(there.list())).toMatchObject([{ owned: true }])
   })
 
-  test.runIf(process.platform === 'linux')('[LOG-17] a network file system is refused, and nothing is made on it', async () => {
-    const path = join(newFolder(), 'mount', 'pawl.db')
-    const store = storeOn(path, { statfs: () => ({ type: 0x6969 }) })
-    expect((await failure(own(store), 'network-file-system', path)).message).toContain('NFS')
-    expect(existsSync(dirname(path))).toBe(false)
-    // CIFS, as a platform with signed 32 bits tells it.
-    const signed = storeOn(await written(1), { statfs: () => ({ type: -11317950 }) })
-    expect(await refusal(signed.header('s'), StoreFailure)).toMatchObject({ reason: 'network-file-system' })
-  })
+  test.runIf(process.platform === 'linux')(
+    '[LOG-17] a network file system is refused, and nothing is made on it',
+    async () => {
+      const path = join(newFolder(), 'mount', 'pawl.db')
+      const store = storeOn(path, { statfs: () => ({ type: 0x6969 }) })
+      expect((await failure(own(store), 'network-file-system', path)).message).toContain('NFS')
+      expect(existsSync(dirname(path))).toBe(false)
+      // CIFS, as a platform with signed 32 bits tells it.
+      const signed = storeOn(await written(1), { statfs: () => ({ type: -11317950 }) })
+      expect(await refusal(signed.header('s'), StoreFailure)).toMatchObject({ reason: 'network-file-system' })
+    },
+  )
 
   test('a folder that is a file is said to be wrong', async () => {
     const file = newFile()
@@ -191,6 +196,34 @@ describe('a file that cannot be written', () => {
   })
 })
 
+describe('a file that is taken away', () => {
+  test.each(['deleted', 'replaced by a copy'])(
+    '%s while it is open, it is never said to have kept anything',
+    async (how) => {
+      const path = newFile()
+      const store = storeOn(path)
+      const owner = await own(store)
+      await fill(owner, 0, 3)
+      const copy = join(dirname(path), 'copy.db')
+      await store.backup(copy)
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`)
+      if (how !== 'deleted') renameSync(copy, path)
+      await failure(fill(owner, 3, 1), 'io', path)
+    },
+  )
+})
+
+test('names that SQLite could not tell apart are refused', async () => {
+  const store = storeOn(newFile())
+  for (const name of ['\ud800', '\udfff', 'a\0b']) {
+    await refusal(own(store, name), StoreFailure)
+    await refusal(store.header(name), StoreFailure)
+  }
+  const owner = await own(store, 'a 😀 \ufffd')
+  await refusal(store.post(owner.header.id, command('\ud800')), StoreFailure)
+  expect((await collect(store.list())).map(({ id }) => id)).toEqual([owner.header.id])
+})
+
 describe('a damaged file', () => {
   /** Overwrites bytes of a file nobody has open. */
   function overwrite(path: string, from: number, bytes: number): void {
@@ -233,6 +266,15 @@ describe('a damaged file', () => {
     expect((await failure(logOf(store), 'damaged', path)).message).toContain('no event 100')
   })
 
+  test.each(['[{"seq":0},null]', '[{"seq":0},{"seq":2}]', '[{"seq":0},{"seq":0}]'])(
+    'so is a row of %s',
+    async (row) => {
+      const path = await written(2)
+      beside(path).statement('UPDATE log SET body = CAST(? AS BLOB), encoding = 1').run(row)
+      await failure(logOf(storeOn(path)), 'damaged', path)
+    },
+  )
+
   test('an empty file beside a write-ahead log is not taken for a new one', async () => {
     const path = await written(3)
     writeFileSync(`${path}-wal`, 'the only copy')
@@ -261,7 +303,7 @@ describe('versions of the schema', () => {
   const newer = [...MIGRATIONS, 'ALTER TABLE sessions ADD COLUMN later TEXT']
   const backups = (path: string): string[] => readdirSync(dirname(path)).filter((name) => name.endsWith('.backup'))
 
-  test('a newer one is refused by readers and writers', async () => {
+  test('[persist-015] a newer one is refused by readers and writers', async () => {
     const path = await written(3)
     const other = connect(path)
     migrate(other, newer)
@@ -309,6 +351,28 @@ describe('a backup', () => {
     expect(other.epoch).toBeGreaterThan(owner.epoch)
     await other.append([chunk(500)], { expectedSeq: 500 })
     expect(owner.lost.aborted).toBe(false)
+  })
+
+  test('two to one place leave one whole copy, and whoever loses is told that it is there', async () => {
+    const path = await written(3_000)
+    const store = storeOn(path)
+    const to = join(dirname(path), 'copy.db')
+    const both = await Promise.allSettled([store.backup(to), store.backup(to)])
+    for (const { status, ...rest } of both) {
+      if (status === 'rejected')
+        expect(rest).toMatchObject({ reason: { message: expect.stringContaining('never replaces') } })
+    }
+    expect(await logOf(storeOn(to))).toEqual(chunks(0, 3_000))
+    expect(readdirSync(dirname(path)).filter((name) => name.endsWith('.partial'))).toEqual([])
+  })
+
+  test('touches no other file, also not the store it copies', async () => {
+    const path = join(newFolder(), 'copy.db.partial')
+    const store = storeOn(path)
+    await fill(await own(store), 0, 3)
+    await store.backup(join(dirname(path), 'copy.db'))
+    await close(store)
+    expect(await logOf(storeOn(path))).toEqual(chunks(0, 3))
   })
 
   test('never replaces a file, and is not made of nothing', async () => {

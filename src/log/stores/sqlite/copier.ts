@@ -1,5 +1,6 @@
 /** Entry of the worker that makes a backup: a copy takes a while, and neither the event loop nor the writer waits. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../errors.ts'
 import type { CopierData, FromCopier } from './backup.ts'
@@ -10,9 +11,9 @@ const { path, to }: CopierData = workerData
 parentPort?.postMessage(copy())
 
 function copy(): FromCopier {
-  const partial = `${to}.partial`
+  // A name of its own: another backup may be on its way to the same place, and any other file is somebody's.
+  const partial = `${to}.${randomUUID()}.partial`
   try {
-    rmSync(partial, { force: true })
     const connection = openReading(path)
     if (connection === undefined) throw storeFailure('io', path, 'there is nothing in it yet')
     try {
@@ -24,6 +25,7 @@ function copy(): FromCopier {
     }
     // No connection of this process is open on the copy any more.
     sync(partial)
+    if (existsSync(to)) throw storeFailure('io', to, 'a backup never replaces a file that exists')
     renameSync(partial, to)
     return { kind: 'done' }
   } catch (error) {

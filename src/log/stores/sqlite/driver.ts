@@ -70,9 +70,9 @@ export function connect(path: string): Connection {
       if (known !== undefined) return known
       const raw = guard(() => database.prepare(sql))
       const statement: Statement = {
-        run: (...values) => guard(() => Number(raw.run(...bind(values)).changes)),
-        get: (...values) => guard(() => rowOf(raw.get(...bind(values)))),
-        all: (...values) => guard(() => raw.all(...bind(values)).filter(isRow)),
+        run: (...values) => guard(() => Number(raw.run(...bind(kept(values))).changes)),
+        get: (...values) => guard(() => rowOf(raw.get(...bind(kept(values))))),
+        all: (...values) => guard(() => raw.all(...bind(kept(values))).filter(isRow)),
       }
       prepared.set(sql, statement)
       return statement
@@ -82,6 +82,15 @@ export function connect(path: string): Connection {
       guard(() => database.close())
     },
   }
+}
+
+/** What has no form in SQLite's text, or is cut off there: two names that differ only in it would be one. */
+const NOT_KEPT = /[\0\p{Surrogate}]/u
+
+function kept(values: readonly Value[]): readonly Value[] {
+  const lossy = values.find((value) => typeof value === 'string' && NOT_KEPT.test(value))
+  if (lossy === undefined) return values
+  throw new RangeError(`${JSON.stringify(lossy)} has a character that cannot be kept: a NUL or half of a pair`)
 }
 
 const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null

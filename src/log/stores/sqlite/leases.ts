@@ -59,6 +59,8 @@ export function createLeases(reader: () => Reader | undefined): Leases {
       const before = held.get(lease.session)
       held.set(lease.session, lease)
       before?.lose(new Fenced(before.epoch))
+      // It may have been taken, and that been noticed, on the way here.
+      seenEpoch = undefined
       timer ??= setInterval(watch, WATCH_MS).unref()
     },
     remove: drop,

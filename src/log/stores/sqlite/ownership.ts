@@ -1,6 +1,7 @@
 /** One session owned by this store: its appends, its mailbox, and the moment it is lost. */
 import { Fenced, type PawlError, SeqConflict, StoreFailure } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
+import { frozenJson } from '../../json.ts'
 import type { AppendOptions, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
 import type { Lease, Leases } from './leases.ts'
 import { type AppendRequest, encodeEvents, type Reply, type Request } from './protocol.ts'
@@ -77,13 +78,14 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     const until = AbortSignal.any([signal, ended.signal])
     let after = 0
     while (!until.aborted) {
-      const posted = (await ports.look((reader) => reader.posted(session, after))) ?? []
-      for (const { n, command } of posted) {
-        if (until.aborted) return
-        after = n
-        yield command
+      // One at a time: while its consumer is busy with one, the next may be taken.
+      const next = (await ports.look((reader) => reader.posted(session, after, 1)))?.[0]
+      if (until.aborted) return
+      if (next === undefined) await ports.posts.wait(session, { signal: until, keepAlive: false })
+      else {
+        after = next.n
+        yield next.command
       }
-      if (posted.length === 0) await ports.posts.wait(session, { signal: until, keepAlive: false })
     }
   }
 
@@ -126,7 +128,7 @@ function appendRequest(
     epoch,
     expectedSeq,
     batch: encodeEvents(events),
-    takes: (takes ?? []).map(({ id, outcome }) => ({ id, outcome: JSON.stringify(outcome) })),
+    takes: (takes ?? []).map(({ id, outcome }) => ({ id, outcome: JSON.stringify(frozenJson(outcome)) })),
     ...(time === undefined ? {} : { time }),
     ...(summary === undefined ? {} : { summary }),
   }

@@ -58,6 +58,12 @@ function makeFolder(folder: string): void {
   }
 }
 
+/** Which file is at `path`: while it is open, no other has this name. Undefined for none. @throws StoreFailure */
+export function fileAt(path: string): string | undefined {
+  const found = guard(path, () => statSync(path, { throwIfNoEntry: false, bigint: true }))
+  return found && `${found.dev}:${found.ino}`
+}
+
 /** Creates an empty file that only its user may read; does nothing when there is one. */
 export function createPrivate(path: string): void {
   try {

@@ -1,21 +1,20 @@
 /**
- * What the main thread and the writer say to each other, and how events lie in the log: a row holds a run of events as
- * a JSON array in UTF-8, a batch travels as one buffer with its rows end to end.
+ * What the main thread and the writer say to each other, and how events travel: a batch is one buffer of UTF-8 with the
+ * rows of the log end to end.
  */
-import { NotJson, type StoreFailureReason } from '../../errors.ts'
+import type { StoreFailureReason } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
 import type { SummaryUpdate } from '../../store.ts'
+import { RowText } from './packing.ts'
 
-/** `log.encoding`: a JSON array of events. */
-export const JSON_ARRAY = 1
-
-/** A row is closed once it is this large; an event larger than this is a row alone. */
-const ROW_BYTES = 64 * 1024
+/** A row is closed once its events are this long. */
+const ROW_LENGTH = 64 * 1024
 
 /** Where a row lies in its batch. */
 export interface BatchRow {
   readonly first: number
   readonly last: number
+  readonly encoding: number
   readonly bytes: number
 }
 
@@ -94,41 +93,29 @@ const NOTHING: Batch = { rows: [], body: new Uint8Array(0) }
 /** Encodes `events`, whose seqs run on from `events[0].seq`, into rows of bounded size. @throws NotJson */
 export function encodeEvents(events: readonly SessionEvent[]): Batch {
   if (events.length === 0) return NOTHING
-  const texts = rowTexts(events)
+  const texts = rowTexts(events).map((row) => ({ row, text: row.end() }))
   const body = Buffer.allocUnsafeSlow(texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0))
   let offset = 0
-  const rows = texts.map(({ first, last, text }): BatchRow => {
+  const rows = texts.map(({ row: { first, last, encoding }, text }): BatchRow => {
     const bytes = body.write(text, offset)
     offset += bytes
-    return { first, last, bytes }
+    return { first, last, encoding, bytes }
   })
   return { rows, body: new Uint8Array(body.buffer, body.byteOffset, body.byteLength) }
 }
 
-function rowTexts(events: readonly SessionEvent[]): { first: number; last: number; text: string }[] {
-  const texts: { first: number; last: number; text: string }[] = []
-  let open: { first: number; last: number; text: string } | undefined
+function rowTexts(events: readonly SessionEvent[]): readonly RowText[] {
+  const rows: RowText[] = []
+  let open: RowText | undefined
   for (const event of events) {
-    const json = jsonOf(event)
-    if (open !== undefined && open.text.length + json.length < ROW_BYTES) {
-      open.text += `,${json}`
-      open.last = event.seq
-    } else {
-      open = { first: event.seq, last: event.seq, text: `[${json}` }
-      texts.push(open)
+    // By what is in it already: an event larger than a row ends it, and starts none of its own.
+    if (open === undefined || open.length >= ROW_LENGTH) {
+      open = new RowText(event.seq)
+      rows.push(open)
     }
+    open.add(event)
   }
-  for (const row of texts) row.text += ']'
-  return texts
-}
-
-/** Events were guarded when they were recorded; this is for callers that record none. */
-function jsonOf(event: SessionEvent): string {
-  try {
-    return JSON.stringify(event)
-  } catch (cause) {
-    throw new NotJson(`event ${event.seq}`, cause instanceof Error ? cause.message : String(cause))
-  }
+  return rows
 }
 
 /** The bytes of each row of `batch`. */

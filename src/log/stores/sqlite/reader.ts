@@ -6,10 +6,10 @@ import type { SessionEvent } from '../../events.ts'
 import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
-import { JSON_ARRAY } from './protocol.ts'
+import { JSON_ARRAY, JSON_RUNS, unpack } from './packing.ts'
 
 /** A page of the log is closed at whichever comes first. */
-const PAGE = { rows: 512, bytes: 256 * 1024 }
+const PAGE = { rows: 512, bytes: 256 * 1024, events: 2_048 }
 
 /** What a session is at the time of looking. */
 export interface Found {
@@ -45,8 +45,8 @@ export interface Reader {
   /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
   page(session: number, from: number, to: number): readonly SessionEvent[]
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
-  /** Commands without an outcome, after place `n`. */
-  posted(session: number, n: number): readonly Posted[]
+  /** Commands without an outcome, after place `n`, at most so many. */
+  posted(session: number, n: number, most: number): readonly Posted[]
   outcome(session: number, id: string): CommandOutcome | undefined
   /** Changes when anyone else has committed. */
   version(): number
@@ -95,11 +95,12 @@ export function createReader(connection: Connection): Reader {
       return events.filter(({ seq }) => seq >= from && seq < to)
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
-    posted: (session, n) =>
+    posted: (session, n, most) =>
       many(
-        'SELECT n, command FROM mailbox WHERE session = ? AND n > ? AND outcome IS NULL ORDER BY n LIMIT 64',
+        'SELECT n, command FROM mailbox WHERE session = ? AND n > ? AND outcome IS NULL ORDER BY n LIMIT ?',
         session,
         n,
+        most,
       ).map((row) => ({ n: row.number('n'), command: json(row.text('command'), 'a posted command') as PostedCommand })),
     outcome(session, id) {
       const text = one('SELECT outcome FROM mailbox WHERE session = ? AND id = ?', session, id)?.maybeText('outcome')
@@ -119,15 +120,16 @@ export function createReader(connection: Connection): Reader {
 const FROM_ROW = `session = ? AND first_seq >= coalesce(
   (SELECT max(first_seq) FROM log WHERE session = ? AND first_seq <= ?), 0)`
 /** `length` of a blob is in the row's head: the body itself is not read. */
-const LENGTHS = `SELECT last_seq, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
+const LENGTHS = `SELECT last_seq, last_seq - first_seq + 1 AS events, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
 const BODIES = `SELECT first_seq, last_seq, encoding, CAST(body AS TEXT) AS body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
 
 function pageEnd(rows: readonly Columns[]): number | undefined {
-  let bytes = 0
+  let [bytes, events] = [0, 0]
   let end: number | undefined
   for (const row of rows) {
     bytes += row.number('bytes')
-    if (end !== undefined && bytes > PAGE.bytes) break
+    events += row.number('events')
+    if (end !== undefined && (bytes > PAGE.bytes || events > PAGE.events)) break
     end = row.number('last_seq')
   }
   return end
@@ -160,14 +162,19 @@ type ReadJson = (text: string, what: string) => unknown
 function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
   const [first, last] = [row.number('first_seq'), row.number('last_seq')]
   const encoding = row.number('encoding')
-  if (encoding !== JSON_ARRAY)
+  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS)
     throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
-  const events = json(row.text('body'), `the row of events ${first} to ${last}`)
-  if (!Array.isArray(events) || events.length !== last - first + 1 || events[0]?.seq !== first) {
+  const events = unpack(json(row.text('body'), `the row of events ${first} to ${last}`), first)
+  if (events === undefined || events.length !== last - first + 1 || !events.every(isAt(first))) {
     throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
   }
   return events
 }
+
+const isAt =
+  (first: number) =>
+  (event: SessionEvent | null, i: number): boolean =>
+    event?.seq === first + i
 
 function listSql({ owed, dueBefore }: ListFilter): string {
   const wanted = [owed === true ? 'owed = 1' : '', dueBefore === undefined ? '' : 'wake_at < ?'].filter(Boolean)

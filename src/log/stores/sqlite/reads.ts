@@ -41,7 +41,7 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscrib
   ): AsyncGenerator<SessionEvent> {
     const wanted = types && new Set<string>(types)
     const { session, head } = await found(sessionId)
-    for await (const event of pages({ sessionId, session, from, to: head })) {
+    for await (const event of pages({ sessionId, session, from: firstSeq(from), to: head })) {
       if (wanted === undefined || wanted.has(event.type)) yield event
     }
   }
@@ -68,7 +68,7 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscrib
     { from, signal }: { from: number; signal: AbortSignal },
   ): AsyncGenerator<SessionEvent> {
     const { session } = await found(sessionId)
-    for (let next = from; !signal.aborted; ) {
+    for (let next = firstSeq(from); !signal.aborted; ) {
       const head = await look((open) => open.head(session))
       if (head === undefined) throw new SessionNotFound(sessionId)
       // Waiting comes right after a look that found nothing, or what changed in between would go unnoticed.
@@ -105,3 +105,6 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscrib
 
   return { read, subscribe, outcome, list, header: (sessionId) => look((open) => open.find(sessionId)?.header) }
 }
+
+/** The first seq at or after `from`. */
+const firstSeq = (from: number): number => Math.max(0, Math.ceil(from))

@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { Fenced, SessionBusy, SessionNotFound, StoreFailure } from '../../errors.ts'
+import { frozenJson } from '../../json.ts'
 import type { LogStore, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
 import { backUp } from './backup.ts'
 import { storeFailure } from './driver.ts'
@@ -82,7 +83,7 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     options: { create?: SessionHeader; steal?: boolean } = {},
   ): Promise<Ownership> {
     const { create, steal = false } = options
-    const header = create && { header: JSON.stringify(create) }
+    const header = create && { header: JSON.stringify(frozenJson(create)) }
     const reply = await ask({ kind: 'acquire', name: sessionId, createdAt: create?.createdAt ?? 0, steal, ...header })
     refuseClosed()
     if (reply.kind !== 'acquired') throw refusal(sessionId, reply)
@@ -99,7 +100,7 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
   async function waiting(session: number): Promise<readonly PostedCommand[]> {
     const commands: PostedCommand[] = []
     for (let after = 0; ; ) {
-      const page = (await look((reader) => reader.posted(session, after))) ?? []
+      const page = (await look((reader) => reader.posted(session, after, 64))) ?? []
       const last = page.at(-1)
       if (last === undefined) return commands
       commands.push(...page.map(({ command }) => command))
@@ -108,7 +109,12 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
   }
 
   async function post(sessionId: string, command: PostedCommand): Promise<void> {
-    const reply = await ask({ kind: 'post', name: sessionId, id: command.id, command: JSON.stringify(command) })
+    const reply = await ask({
+      kind: 'post',
+      name: sessionId,
+      id: command.id,
+      command: JSON.stringify(frozenJson(command)),
+    })
     if (reply.kind !== 'posted') throw refusal(sessionId, reply)
     posts.wake(reply.session)
   }

@@ -5,7 +5,7 @@
 import { type Columns, columns } from './columns.ts'
 import type { Connection } from './driver.ts'
 import { holdOwner, type OwnerLock, ownerLives } from './owners.ts'
-import { type AppendRequest, type Batch, JSON_ARRAY, type Reply, type Request, rowBodies } from './protocol.ts'
+import { type AppendRequest, type Batch, type Reply, type Request, rowBodies } from './protocol.ts'
 
 /** The writing connection with what this store instance owns. */
 export interface Ledger {
@@ -122,8 +122,8 @@ function insertRows(connection: Connection, { session, epoch, batch }: AppendReq
     'INSERT INTO log (session, first_seq, last_seq, epoch, encoding, body) VALUES (?, ?, ?, ?, ?, ?)',
   )
   const bodies = rowBodies(batch)
-  batch.rows.forEach(({ first, last }, i) => {
-    insert.run(session, first, last, epoch, JSON_ARRAY, bodies[i] ?? null)
+  batch.rows.forEach(({ first, last, encoding }, i) => {
+    insert.run(session, first, last, epoch, encoding, bodies[i] ?? null)
   })
 }
 

@@ -6,6 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../errors.ts'
 import { storeFailure } from './driver.ts'
 import { commitGroup, failedReply } from './group.ts'
+import { fileAt } from './place.ts'
 import type { FromWriter, Reply, Request, ToWriter, WriterData } from './protocol.ts'
 import { openWriter } from './schema.ts'
 import type { Ledger } from './transactions.ts'
@@ -17,6 +18,8 @@ const port = parentPort
 const data: WriterData = workerData
 const waiting: { readonly n: number; readonly request: Request }[] = []
 let ledger: Ledger | undefined
+/** The file the ledger was opened on. */
+let file: string | undefined
 let closing = false
 let turnDue = false
 
@@ -45,7 +48,12 @@ function turn(): void {
 
 function commit(requests: readonly Request[]): readonly Reply[] {
   try {
-    ledger ??= { connection: openWriter(data.path, data), owner: undefined, held: new Map(), undo: [] }
+    if (ledger === undefined) {
+      ledger = { connection: openWriter(data.path, data), owner: undefined, held: new Map(), undo: [] }
+      file = fileAt(data.path)
+    }
+    // SQLite would go on writing to a file that nobody finds any more.
+    if (fileAt(data.path) !== file) throw storeFailure('io', data.path, 'it was moved or deleted while it was open')
     return commitGroup(ledger, requests, data.busyTimeoutMs)
   } catch (error) {
     const failure = error instanceof StoreFailure ? error : storeFailure('io', data.path, String(error), error)

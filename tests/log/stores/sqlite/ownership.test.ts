@@ -1,5 +1,5 @@
 /** An append whose writer died before it answered: the log itself says whether it took place. */
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { StoreFailure } from '../../../../src/log/errors.ts'
 import type { Ownership } from '../../../../src/log/store.ts'
 import { createLeases } from '../../../../src/log/stores/sqlite/leases.ts'
@@ -42,4 +42,25 @@ test('an append that was not committed before the writer died has failed', async
   await fill(owner, 0, 2)
   writer.last = 'nothing'
   expect(await refusal(fill(owner, 2, 3), StoreFailure)).toMatchObject({ reason: 'io' })
+})
+
+test('a session that was taken before its owner had heard that it has it is lost all the same', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { connection, reader, own } = ledgerBench()
+  const leases = createLeases(() => reader)
+  const lost: number[] = []
+  const add = ({ session, epoch, owner }: ReturnType<typeof own>): void =>
+    leases.add({ session, epoch, owner, lose: () => lost.push(session) })
+  const other = own('other')
+  const mine = own('mine')
+  add(other)
+  connection.exec(
+    `UPDATE meta SET value = 9 WHERE key = 'epoch'; UPDATE sessions SET epoch = 9 WHERE id = ${mine.session}`,
+  )
+  vi.advanceTimersByTime(1_000)
+  add(mine)
+  vi.advanceTimersByTime(1_000)
+  expect(lost).toEqual([mine.session])
+  leases.loseAll(() => new StoreFailure('io', 'the test is over'))
 })
