@@ -64,16 +64,25 @@ type Asked = KnownEvent<'tool/approval-requested'>
 /** The question about a call that is still open. @throws ApprovalRefused */
 async function pendingApproval(store: LogStore, session: string, callId: string): Promise<Asked> {
   let asked: Asked | undefined
+  let decision: KnownEvent<'tool/approval-resolved'>['data']['decision'] | undefined
   let known = false
   const types = ['tool/approval-requested', 'tool/approval-resolved', 'tool/result', 'tool/call']
   for await (const event of store.read(session, { types })) {
     if (event.type === 'tool/result' && event.data.message.source.callId === callId) asked = undefined
     if (!('callId' in event.data) || event.data.callId !== callId) continue
     known = true
-    if (event.type === 'tool/approval-requested') asked = event
-    if (event.type === 'tool/approval-resolved') asked = undefined
+    if (event.type === 'tool/approval-requested') {
+      asked = event
+      decision = undefined
+    }
+    if (event.type === 'tool/approval-resolved') {
+      asked = undefined
+      decision = event.data.decision
+    }
   }
   if (asked) return asked
+  if (decision === 'expired') throw new ApprovalRefused(callId, 'its approval has expired', 'APPROVAL_EXPIRED')
+  if (decision) throw new ApprovalRefused(callId, `it was already ${decision}`, 'APPROVAL_ALREADY_RESOLVED')
   const why = known ? 'it waits for no approval' : 'no such call in this session'
   throw new ApprovalRefused(callId, why, 'APPROVAL_NOT_PENDING')
 }

@@ -219,7 +219,8 @@ describe('[SEC-06] a registered value is masked wherever it stands', () => {
     const first = agent.followup(`use ${SECRET}`, { requestId: 'r' })
     await first.turn
     expect((await agent.followup(`use ${SECRET}`, { requestId: 'r' }).turn)?.turn).toBe(1)
-    expect((await agent.whenIdle(), agent.session.messages())).toHaveLength(2)
+    await agent.whenIdle()
+    expect(agent.session.messages()).toHaveLength(2)
   })
 
   test('never where the loop finds its way by a name', async () => {

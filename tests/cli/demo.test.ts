@@ -17,6 +17,7 @@ test('pawl demo kills an agent at work and shows on one screen that it carried o
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100)
   expect(out).toMatch(/SIGKILL to process \d+ after .*, while search_text was at work\. On disk: \d+ events/)
   expect(out).toMatch(/list_files +ran 1× {2}finished before the kill, not run again/)
+  expect(out).toContain('no run began twice, nothing finished ran again')
   expect(out.match(/ran 2× {2}killed in run 1, again as run 2: onCrash: rerun/g)).toHaveLength(1)
   expect(out).toContain('README.md:1  # Ratchet')
   expect(out).toMatch(/^verify ok: \d+ events, 1 turn, idle$/m)

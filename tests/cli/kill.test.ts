@@ -26,9 +26,7 @@ async function kill(run: Started, signal: NodeJS.Signals = 'SIGKILL'): ReturnTyp
   return run.ended
 }
 
-test('killed while a tool runs and again while the model streams, it carries on both times', {
-  timeout: 30_000,
-}, async () => {
+test('killed while a tool runs and again while the model streams, it carries on both times', async () => {
   const asks = { id: 'call_1', name: 'run_command', arguments: JSON.stringify({ command: COMMAND }) }
   await using server = await wireServer([
     { body: answer({ text: 'I run it.', calls: [asks] }) },

@@ -146,7 +146,10 @@ describe('approvals', () => {
     })
     await here.pawl(...line)
     await here.pawl('resume', 's')
-    expect((await here.pawl(...line)).code).toBe(1)
+    expect(await here.pawl(...line)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('it was already approved (APPROVAL_ALREADY_RESOLVED)'),
+    })
   })
 })
 

@@ -74,7 +74,20 @@ function ranPart(facts: DemoFacts, palette: Palette): readonly string[] {
   const calls = facts.events.filter((event): event is KnownEvent<'tool/call'> => event.type === 'tool/call')
   const lines = calls.slice(0, MOST.calls).map((call) => ranLine(call, facts))
   const more = calls.length > MOST.calls ? [`  and ${count(calls.length - MOST.calls, 'more call')}`] : []
-  return [palette.bold('Each tool body left a line with a witness as it began:'), ...lines, ...more]
+  return [
+    `${palette.bold('Each tool body told a witness as it began:')} ${onceLine(facts, palette)}`,
+    ...lines,
+    ...more,
+  ]
+}
+
+/** Whether the witness saw what is promised: a run begins once, and a call that has its result begins no other. */
+function onceLine(facts: DemoFacts, palette: Palette): string {
+  const keys = new Set(facts.begun.map(({ callId, run }) => `${run} ${callId}`))
+  const again = facts.begun.some(({ callId, run }) => run > 1 && finishedBefore(callId, facts))
+  return keys.size === facts.begun.length && !again
+    ? 'no run began twice, nothing finished ran again'
+    : palette.red('SOMETHING RAN TWICE')
 }
 
 function ranLine({ data }: KnownEvent<'tool/call'>, facts: DemoFacts): string {
@@ -83,12 +96,16 @@ function ranLine({ data }: KnownEvent<'tool/call'>, facts: DemoFacts): string {
   return oneLineKept(`  ${what.padEnd(38)}  ran ${runs.length}×  ${ranHow(data.callId, runs, facts)}`)
 }
 
-function ranHow(callId: string, runs: readonly number[], { events, killed }: DemoFacts): string {
+/** Whether the call's result was on disk at the kill. */
+const finishedBefore = (callId: string, { events, killed }: DemoFacts): boolean =>
+  events
+    .slice(0, killed?.events ?? 0)
+    .some((event) => event.type === 'tool/result' && event.data.message.source.callId === callId)
+
+function ranHow(callId: string, runs: readonly number[], facts: DemoFacts): string {
+  const { events, killed } = facts
   if (!killed) return 'once'
-  const settledAt = events.findIndex(
-    (event) => event.type === 'tool/result' && event.data.message.source.callId === callId,
-  )
-  if (settledAt >= 0 && settledAt < killed.events) return 'finished before the kill, not run again'
+  if (finishedBefore(callId, facts)) return 'finished before the kill, not run again'
   if (runs.length < 2) return 'after the kill'
   const again = events.findLast((event) => event.type === 'tool/dispatch' && event.data.callId === callId)
   const onCrash = again?.type === 'tool/dispatch' ? again.data.onCrash : 'unknown'

@@ -33,6 +33,17 @@ const tasks = {
       tell({ head: seq })
     }
   },
+  /** Appends two events and never hears of it: killed at once, or asleep while its writer's thread works, until killed. */
+  async unheard() {
+    const owner = await own()
+    await owner.append([note(owner.head, { heard: true })], { expectedSeq: owner.head })
+    const seq = owner.head + 1
+    void owner
+      .append([note(seq, { heard: false }), note(seq + 1, { heard: false })], { expectedSeq: seq })
+      .then(() => tell({ acknowledged: true }))
+    if (argument === 'killed') process.kill(process.pid, 'SIGKILL')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  },
   /** Takes the session `argument` times, for one append each, against whoever else wants it. */
   async contend() {
     for (let left = Number(argument); left > 0; ) {

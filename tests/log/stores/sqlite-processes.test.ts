@@ -25,6 +25,11 @@ async function followed(store: LogStore): Promise<SessionEvent[]> {
   return seen
 }
 
+/** Resolves once readers see the event of that seq. */
+async function shown(store: LogStore, seq: number): Promise<void> {
+  for await (const _ of store.subscribe('s', { from: seq, signal: whileTesting() })) return
+}
+
 async function finish(store: LogStore): Promise<void> {
   const owner = await store.acquire('s')
   const data = { turn: 1, limits: { maxSteps: 1, maxParallelToolCalls: 1 } }
@@ -93,6 +98,27 @@ describe('crashes', () => {
     expect(await view).toEqual(log)
     expect(log.map(({ seq }) => seq)).toEqual(range(0, log.length))
     expect(log.length).toBeGreaterThan(acknowledged)
+  })
+
+  test('a reader that follows owners killed between an append and its acknowledgement sees no event that is not in the log', async () => {
+    const path = newFile()
+    const store = storeOn(path)
+    await (await own(store)).release()
+    const view = followed(store)
+    for (const how of ['asleep', 'killed', 'asleep', 'killed']) {
+      const head = (await logOf(store)).length
+      const writer = childProcess('unheard', path, how)
+      // The second event of the batch whose answer is never read.
+      if (how === 'asleep') await shown(store, head + 2)
+      else expect(await writer.ended).toBe('SIGKILL')
+      await writer.kill()
+      expect(writer.told).toEqual([])
+      expect((await logOf(store)).length - head).toBeOneOf(how === 'asleep' ? [3] : [1, 3])
+    }
+    await finish(store)
+    const log = await logOf(store)
+    expect(await view).toEqual(log)
+    expect(log.map(({ seq }) => seq)).toEqual(range(0, log.length))
   })
 
   test('a batch that a crash interrupts is whole or not there', async () => {

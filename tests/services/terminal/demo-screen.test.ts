@@ -79,8 +79,12 @@ test('it says of each call how often its body began, and why twice', () => {
 })
 
 test('a body that the witness saw twice is never called once', () => {
-  const begun = [...facts().begun, { callId: 'c1', run: 1 }]
-  expect(screen({ begun })).toMatch(/query=c1 +ran 2×/)
+  expect(screen()).toContain('as it began: no run began twice, nothing finished ran again\n')
+  for (const run of [1, 2]) {
+    const begun = [...facts().begun, { callId: 'c1', run }]
+    expect(screen({ begun })).toMatch(/query=c1 +ran 2×/)
+    expect(screen({ begun })).toContain('as it began: SOMETHING RAN TWICE\n')
+  }
 })
 
 test('the answer, the verdict and the next commands end it', () => {
