@@ -8,6 +8,7 @@ import type { CancelCause, SessionEvent, TurnEndReason } from '../log/events.ts'
 import type { TokenUsage } from '../log/messages.ts'
 import { stateName } from '../machines/fold.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
+import { renderCauses } from '../services/llm/failure.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type { Agent } from './agent.ts'
 import { create } from './create.ts'
@@ -213,7 +214,7 @@ function stop(instance: Instance, sessionId: string, leaving: Map<string, Promis
     await instance.agent?.close()
   }
   const warn = (error: unknown): void =>
-    process.emitWarning(`A stopped agent could not be suspended: ${String(error)}`, 'PawlAgentWarning')
+    process.emitWarning(`A stopped agent could not be suspended: ${renderCauses(error)}`, 'PawlAgentWarning')
   const left = suspend()
     .catch(warn)
     .finally(() => {

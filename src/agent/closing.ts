@@ -60,14 +60,19 @@ class AgentClosing implements Closing {
 
   close(options: CloseOptions = {}): Promise<void> {
     if (this.#closed !== undefined) return this.#closed
+    let cancel: CancelCause | undefined
     try {
-      if (options.cancel !== undefined) checkedCause(options.cancel)
+      if (options.cancel !== undefined) cancel = checkedCause(options.cancel)
     } catch (refused) {
       // The caller's mistake: nothing was closed, so it may close again.
       return Promise.reject(refused)
     }
-    this.#closed = this.#shutDown(options)
+    const { graceMs = GRACE_MS } = options
+    // Before the cancel, whose observers may close again; a pause, because an observer's commands come first.
+    this.#closed = Promise.resolve().then(() => this.#shutDown(graceMs, cancel))
     this.#closed.catch(() => {})
+    // At once, like any command: from an observer it comes before what the macrostep started begins.
+    if (cancel !== undefined) this.#cancelTurn(cancel)
     return this.#closed
   }
 
@@ -75,8 +80,7 @@ class AgentClosing implements Closing {
     this.#starts.abort(error)
   }
 
-  async #shutDown({ graceMs = GRACE_MS, cancel }: CloseOptions): Promise<void> {
-    await Promise.resolve()
+  async #shutDown(graceMs: number, cancel: CancelCause | undefined): Promise<void> {
     const { session, actor } = this.#parts
     const reason = new AgentClosed(session.id)
     try {
@@ -98,9 +102,14 @@ class AgentClosing implements Closing {
   }
 
   async #endTurn(cause: CancelCause): Promise<void> {
-    if (this.#isIdle()) return
-    this.#parts.actor.send({ type: 'command.cancel', cause })
+    // A message that was sent just before may have opened one since.
+    this.#cancelTurn(cause)
     await this.#parts.waiters.until(() => this.#isIdle())
+  }
+
+  #cancelTurn(cause: CancelCause): void {
+    if (this.#parts.session.failed.aborted || this.#isIdle()) return
+    this.#parts.actor.send({ type: 'command.cancel', cause })
   }
 
   async #suspend(graceMs: number): Promise<void> {

@@ -5,19 +5,20 @@
  */
 import { BehaviorSubject } from 'rxjs'
 import type { ActorRefFrom } from 'xstate'
-import type { PawlError } from '../log/errors.ts'
+import { InvalidLog, type PawlError } from '../log/errors.ts'
 import type { BoundCause, OnCrash, Recordable, SessionEvent, TurnLimits } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type { Session, SessionOptions } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import type { agentMachine } from '../machines/agent.ts'
-import { type AgentSnapshot, createFold } from '../machines/fold.ts'
+import { type AgentSnapshot, createFold, stateName } from '../machines/fold.ts'
 import type { ChartPorts } from '../machines/live.ts'
 import { callOf } from '../machines/tool-records.ts'
 import type { Clock } from '../services/clock.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
+import { renderCauses } from '../services/llm/failure.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
 import { maskError } from '../services/masking/errors.ts'
 import { maskEvent } from '../services/masking/events.ts'
@@ -134,7 +135,7 @@ export class LivingAgent
 
   onLoaded(event: SessionEvent): void {
     this.#lastDurable = event
-    this.#folding?.push(event)
+    this.#fold(event)
     this.observer.load(event)
     this.#take(event)
     this.receipts.place(event, this.#turns.place(event))
@@ -189,6 +190,15 @@ export class LivingAgent
   mayReplace(): boolean {
     const { value } = this.actor.getSnapshot()
     return value !== 'toolExec' && typeof value === 'string'
+  }
+
+  /** A log that the chart cannot have written would be carried on from a state that never was. @throws InvalidLog */
+  #fold(event: SessionEvent): void {
+    if (this.#folding?.accepts(event) === false) {
+      const state = stateName(this.#folding.snapshot())
+      throw new InvalidLog(event.seq, 'CHART', `${event.type} cannot happen in ${state}`)
+    }
+    this.#folding?.push(event)
   }
 
   // From loading to the start.
@@ -345,6 +355,6 @@ async function contained(what: string, run: () => void | Promise<void>): Promise
   try {
     await run()
   } catch (thrown) {
-    process.emitWarning(`${what} failed: ${String(thrown)}`, 'PawlPluginWarning')
+    process.emitWarning(`${what} failed: ${renderCauses(thrown)}`, 'PawlPluginWarning')
   }
 }

@@ -69,7 +69,7 @@ async function failed(agent: Agent): Promise<void> {
   }
 }
 
-describe('an append that fails, whichever it is', () => {
+describe('[containment-005] [containment-006] [containment-007] [containment-008] an append that fails, whichever it is', () => {
   test.each(Array.from({ length: 9 }, (_, i) => i))('append %i', async (skip) => {
     listen()
     const inner = memoryStore()

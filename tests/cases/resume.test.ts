@@ -133,3 +133,16 @@ test('[repair-014] a session with a living owner is not repaired: it is refused,
   await expect(startAgent({ store })).rejects.toMatchObject({ code: 'SESSION_BUSY' })
   expect(await stored(store, 'session')).toEqual(before)
 })
+
+test('[resume-011] a session opened again remembers the runtime context the model was told: only another one is told', async () => {
+  const store = memoryStore()
+  const snapshots = async (text: string) => {
+    const model = scripted(() => 'ok')
+    await using started = await startAgent({ store, model, context: [{ name: 'place', text }] })
+    await started.agent.run('hi')
+    await started.agent.run('again')
+    const own = ofType(await started.log(), 'user/message').filter(({ data }) => data.source.kind === 'plugin')
+    return own.length
+  }
+  expect([await snapshots('home'), await snapshots('home'), await snapshots('away')]).toEqual([1, 1, 2])
+})

@@ -1,4 +1,5 @@
 /** The hooks of one agent: in order of registration, each removable. What an observer throws changes nothing. */
+import { renderCauses } from '../llm/failure.ts'
 import type { Hooks } from './contract.ts'
 
 type Observed =
@@ -75,7 +76,7 @@ function contain(name: string, observer: Observer, payload: unknown): void {
   const warn = (thrown: unknown): void => {
     if (warnedOf.has(observer)) return
     warnedOf.add(observer)
-    process.emitWarning(`An observer of "${name}" failed: ${String(thrown)}`, 'PawlObserverWarning')
+    process.emitWarning(`An observer of "${name}" failed: ${renderCauses(thrown)}`, 'PawlObserverWarning')
   }
   try {
     const result = observer(payload)

@@ -4,6 +4,7 @@
  */
 import type { AnyActorRef, InspectionEvent, Snapshot } from 'xstate'
 import type { SessionEvent } from '../../log/events.ts'
+import { renderCauses } from '../llm/failure.ts'
 
 /** Folds as it is told; the composition gives the chart's. */
 export interface Folding {
@@ -29,7 +30,7 @@ export function createInspection({ inspect, actorRef, folding }: InspectOptions)
       // Once: what fails for one event most likely fails for each.
       if (warned) return
       warned = true
-      process.emitWarning(`An inspector failed: ${String(thrown)}`, 'PawlObserverWarning')
+      process.emitWarning(`An inspector failed: ${renderCauses(thrown)}`, 'PawlObserverWarning')
     }
   }
   tell({ type: '@xstate.actor', ...base })
