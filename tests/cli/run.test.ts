@@ -57,12 +57,12 @@ describe('pawl run', () => {
     expect(err).toContain('max-steps')
   })
 
-  test('asks the server at --base-url', async () => {
+  test('asks the server at --base-url, which may send its answer byte by byte', async () => {
     await using server = await wireServer([
-      { body: answer({ text: 'Good day.', usage: { prompt_tokens: 7, completion_tokens: 3 } }) },
+      { body: answer({ text: 'Grüß Gott 👋', usage: { prompt_tokens: 7, completion_tokens: 3 } }), split: 'bytes' },
     ])
     const { code, out, err } = await here.pawl('run', 'hello', '--base-url', server.url)
-    expect({ code, out }).toEqual({ code: 0, out: 'Good day.\n' })
+    expect({ code, out }).toEqual({ code: 0, out: 'Grüß Gott 👋\n' })
     expect(server.requests[0]?.body.model).toBe('deepseek-chat')
     expect(err).toContain('7 tokens in, 3 out')
   })
