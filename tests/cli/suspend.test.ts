@@ -58,9 +58,9 @@ test('a full disk ends the command with 2 and a file in the state directory, whi
 }) => {
   const disk = join(here.root, '..', 'disk')
   spawnSync('mkdir', [disk])
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', disk]).status !== 0) skip('mount is not permitted')
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=640k', 'tmpfs', disk]).status !== 0) skip('mount is not permitted')
   try {
-    const long = Array.from({ length: 60 }, () => delta({ content: 'x'.repeat(20_000) }))
+    const long = Array.from({ length: 45 }, () => delta({ content: 'x'.repeat(20_000) }))
     await using server = await wireServer([{ body: [...long, { kind: 'hang' }] }, { body: answer({ text: 'Short.' }) }])
     const flags = ['--store', join(disk, 'pawl.db'), '--base-url', server.url]
     const run = await here.pawl('run', 'go', '--session', 's', ...flags)
