@@ -87,7 +87,7 @@ export class LivingAgent
   /** The log folded while it is read; dropped then. */
   #folding: ReturnType<typeof createFold> | undefined = createFold()
   #inspection: ((event: SessionEvent) => void) | undefined
-  #disposers: readonly (() => void | Promise<void>)[] = NO_DISPOSERS
+  #disposers: readonly Disposer[] = NO_DISPOSERS
   #lastReason: string | undefined
   /** What the tail continues that a failing store does not take. */
   #lastDurable: SessionEvent | undefined
@@ -223,8 +223,10 @@ export class LivingAgent
   async plugIn(agent: Agent, plugins: readonly Plugin[]): Promise<void> {
     for (const plugin of plugins) {
       await contained('a plug-in', () => {
-        const dispose = plugin(agent)
-        if (dispose !== undefined) this.#disposers = [...this.#disposers, dispose]
+        const given: unknown = plugin(agent)
+        if (typeof given === 'function') this.#disposers = [...this.#disposers, given as Disposer]
+        // One that takes its time is not waited for; what it fails with is heard all the same.
+        else if (given instanceof Promise) void contained('a plug-in', () => given)
       })
     }
   }
@@ -250,6 +252,11 @@ export class LivingAgent
 
   onSettleTimeout(partial: Answer | undefined): void {
     const { turn } = this.actor.getSnapshot().context
+    const message = `The hook did not answer within ${this.settleTimeoutMs} ms of the cancel: it is left behind`
+    for (const { hook, at, inCore } of this.control.open.asked) {
+      if (inCore) continue
+      this.session.append({ type: 'agent/hook-failed', data: { hook, ...at, error: { code: 'TIMEOUT', message } } })
+    }
     this.actor.send({ type: 'verdict.settle', turn, ...(partial === undefined ? {} : { partial }) })
   }
 
@@ -347,7 +354,9 @@ export class LivingAgent
   }
 }
 
-const NO_DISPOSERS: readonly (() => void)[] = Object.freeze([])
+type Disposer = () => void | Promise<void>
+
+const NO_DISPOSERS: readonly Disposer[] = Object.freeze([])
 const NO_SUMMARY: SummaryUpdate = Object.freeze({})
 
 /** What a plug-in throws changes no outcome; it is a warning of the process. */

@@ -181,9 +181,11 @@ function settingsOf(options: AgentOptions): Settings {
 
 function adaptersOf({ model, models = [] }: AgentOptions): readonly ModelAdapter[] {
   demand('model', isAdapter(model), 'a model adapter, such as deepseek() or scripted([...])')
+  completePolicy(model.retry, 'model.retry')
   const adapters = [model]
-  for (const other of models) {
+  for (const [index, other] of models.entries()) {
     demand('models', isAdapter(other), 'a list of model adapters')
+    completePolicy(other.retry, `models[${index}].retry`)
     if (adapters.some((known) => known.provider === other.provider && known.model === other.model)) {
       throw new InvalidOption('models', `"${other.model}" of provider "${other.provider}" is there twice`)
     }

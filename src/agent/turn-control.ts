@@ -1,7 +1,7 @@
 /** The signal of the open turn and the time its cancel has to settle: what `openTurn` and `abortTurn` do. */
 import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Clock } from '../services/clock.ts'
-import type { OpenTurn } from '../services/runtime.ts'
+import type { AskedHook, OpenTurn } from '../services/runtime.ts'
 import type { Answer } from '../services/verdicts.ts'
 
 export interface TurnControl {
@@ -28,9 +28,15 @@ class ControlledTurn implements OpenTurn {
   partial: OpenTurn['partial'] = undefined
   prompt: OpenTurn['prompt'] = undefined
   #added: Set<string> | undefined
+  #asked: Set<AskedHook> | undefined
 
   get signal(): AbortSignal {
     return this.cancel.signal
+  }
+
+  get asked(): Set<AskedHook> {
+    this.#asked ??= new Set()
+    return this.#asked
   }
 
   get added(): Set<string> {

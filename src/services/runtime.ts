@@ -38,8 +38,18 @@ export interface OpenTurn {
   partial: (() => Answer | undefined) | undefined
   /** Ids of what its tools added: taken, also before they are recorded. */
   readonly added: Set<string>
+  /** Hooks that have yet to answer. */
+  readonly asked: Set<AskedHook>
   /** The prompt that the open step was prepared with. */
   prompt: { readonly step: number; readonly prompt: Prompt } | undefined
+}
+
+/** A hook that was called. */
+export interface AskedHook {
+  readonly hook: string
+  readonly at: { readonly turn: number; readonly step?: number }
+  /** Its handlers wait for what they wrap: whatever takes long there is not theirs. */
+  inCore: boolean
 }
 
 export interface AgentRuntime {

@@ -5,6 +5,7 @@ import { HookMisuse } from './errors.ts'
 import { traced } from './hooks/failure.ts'
 import { inWords } from './hooks/words.ts'
 import type { StopTurnInput } from './inputs.ts'
+import type { AskedHook } from './runtime.ts'
 import type { Verdict } from './verdicts.ts'
 
 const HOOK = 'agent/turn-stopping'
@@ -18,17 +19,21 @@ export const stopTurn = serviceActor<StopTurnInput>(run, ({ turn, step }, failur
 
 async function run({ input, runtime }: Service<StopTurnInput>): Promise<Verdict> {
   const { turn, step, reason } = input
-  const { signal } = runtime.turn
+  const { signal, asked } = runtime.turn
   const payload = Object.freeze({ turn, reason: Object.freeze({ ...reason }), signal })
   const trace = traced(runtime, HOOK, { turn, step })
   let decided: TurnEndReason | undefined
   for (const hook of runtime.hooks.of(HOOK)) {
     if (signal.aborted) break
+    const entry: AskedHook = { hook: HOOK, at: { turn, step }, inCore: false }
+    asked.add(entry)
     try {
       decided = checked(await hook(payload)) ?? decided
     } catch (thrown) {
       trace(thrown)
       throw thrown
+    } finally {
+      asked.delete(entry)
     }
   }
   return { type: 'verdict.stopping', turn, step, ...(decided === undefined ? {} : { reason: decided }) }

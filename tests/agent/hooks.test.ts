@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AgentOptions } from '../../src/agent.ts'
+import type { AgentOptions, Plugin } from '../../src/agent.ts'
 import { fails, gate, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { LlmError } from '../../src/services/errors.ts'
 import type { Hooks, Prompt } from '../../src/services/hooks/contract.ts'
@@ -190,6 +190,9 @@ test('a hook that hangs past a cancel is left behind after the time to settle, a
   await cancelled
   expect((await running).reason).toEqual({ kind: 'aborted', cause: { kind: 'user' } })
   const before = await started.log()
+  expect(ofType(before, 'agent/hook-failed')).toMatchObject([
+    { data: { hook: 'agent/pre-step', turn: 1, step: 1, error: { code: 'TIMEOUT' } } },
+  ])
   release()
   await settle()
   expect(await started.log()).toEqual(before)
@@ -214,7 +217,8 @@ test('a tool that hangs past a cancel is answered without its result; what it sa
       })
     },
   })
-  await using started = await startAgent({ clock, model: calls(), tools: [slow], settleTimeoutMs: 50 })
+  const hooks: AgentOptions['hooks'] = { 'tools/execute': (_, next) => next() }
+  await using started = await startAgent({ clock, model: calls(), tools: [slow], hooks, settleTimeoutMs: 50 })
   const { agent } = started
   const running = agent.run('go')
   await begins
@@ -225,6 +229,7 @@ test('a tool that hangs past a cancel is answered without its result; what it sa
   finish('too late')
   await settle()
   const log = await started.log()
+  expect(ofType(log, 'agent/hook-failed')).toEqual([])
   expect(ofType(log, 'tool/result')[0]?.data.error?.code).toBe('TOOL_OUTCOME_UNKNOWN')
   expect(ofType(log, 'tool/late-result')).toMatchObject([{ data: { callId: 'c1', run: 1 } }])
   expect(log.at(-1)?.type).toBe('tool/late-result')
@@ -270,6 +275,9 @@ test('every observer is told whatever the others do, and a plug-in is disposed o
       () => {
         throw new Error('bad plug-in')
       },
+      (async () => {
+        throw new Error('bad late plug-in')
+      }) as unknown as Plugin,
     ],
   })
   expect((await started.agent.run('hi')).reason).toEqual({ kind: 'completed' })
@@ -277,7 +285,7 @@ test('every observer is told whatever the others do, and a plug-in is disposed o
   expect(told.slice(-2)).toEqual(['turn/end', 'disposed'])
   await settle()
   process.off('warning', onWarning)
-  for (const name of ['bad observer', 'bad promise', 'bad plug-in']) {
+  for (const name of ['bad observer', 'bad promise', 'bad plug-in', 'bad late plug-in']) {
     expect(warned.some((message) => message.includes(name))).toBe(true)
   }
 })

@@ -76,7 +76,8 @@ test('a denial from another process is the result the model sees, whoever is kil
   expect(asking.told.concat(next.told).some((fact) => 'paid' in fact)).toBe(false)
 })
 
-test('a cancel from another process reaches a running turn at once', async () => {
+// Told by a clock, on a machine that others use as well: the best of a few tries counts.
+test('a cancel from another process reaches a running turn within 250 ms', { retry: 4 }, async () => {
   const path = newFile()
   const digging = child('dig', path)
   await digging.hears('digging')
@@ -91,7 +92,7 @@ test('a cancel from another process reaches a running turn at once', async () =>
   console.info(`cancelled from another process after ${ms} ms`)
   expect(told).toMatchObject({ kind: 'taken' })
   expect(reason).toEqual({ kind: 'aborted', cause: { kind: 'user' } })
-  expect(ms).toBeLessThan(2_000)
+  expect(ms).toBeLessThan(250)
   const again = await post(here, { kind: 'cancel', turn: 1, cause: { kind: 'user' } })
   expect(await again.outcome).toMatchObject({ kind: 'refused', code: 'TURN_OVER' })
 })

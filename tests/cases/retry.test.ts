@@ -501,6 +501,13 @@ describe('a policy', () => {
     await expect(opening).rejects.toMatchObject({ option })
   })
 
+  test('[retry-044] of an adapter is refused as well, before anything is asked', async () => {
+    const wrong = scripted([], { model: 'other', retry: { backoff: { jitterRatio: 2 } } })
+    await expect(startAgent({ model: wrong })).rejects.toMatchObject({ option: 'model.retry.backoff.jitterRatio' })
+    const models = startAgent({ models: [wrong] })
+    await expect(models).rejects.toMatchObject({ option: 'models[0].retry.backoff.jitterRatio' })
+  })
+
   test('[retry-051] that a log does not keep to is found out', () => {
     const failed = k.chunk({ type: 'finish', reason: { kind: 'error', failure: failureOf('SERVER') } })
     const plan = (more: object = {}) =>

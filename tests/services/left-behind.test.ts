@@ -217,7 +217,8 @@ describe('what was left behind', () => {
     later.release()
     await started.agent.whenIdle()
     expect(ofType(await started.log(), 'tool/late-result')[0]?.data.outcome).toMatchObject({
-      error: { code: 'ABORTED_BEFORE_DISPATCH' },
+      content: [{ text: 'Not run: the turn was cancelled before this call began.' }],
+      error: { code: 'ABORTED' },
     })
   })
 

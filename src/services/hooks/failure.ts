@@ -1,6 +1,6 @@
 /** A waterfall that failed leaves a trace in the log; what it means for the loop is decided where it was called. */
 import { failureOf } from '../llm/failure.ts'
-import type { AgentRuntime } from '../runtime.ts'
+import type { AgentRuntime, AskedHook } from '../runtime.ts'
 import { checkedAnswer } from './answers.ts'
 import type { Hooks } from './contract.ts'
 import { type Handler, runWaterfall } from './waterfall.ts'
@@ -33,21 +33,33 @@ export function callHook<K extends Waterfall['name']>(
   if (handlers.length === 0) return core()
   Object.freeze(payload)
   const trace = traced(runtime, hook, at)
+  const { asked } = runtime.turn
+  const entry: AskedHook = { hook, at, inCore: false }
+  asked.add(entry)
   let inCore: { readonly thrown: unknown } | undefined
   const watched = async (): Promise<ResultOf<K>> => {
+    entry.inCore = true
     try {
       return Object.freeze(await core()) as ResultOf<K>
     } catch (thrown) {
       inCore = { thrown }
       throw thrown
+    } finally {
+      entry.inCore = false
     }
   }
-  const answered = async (): Promise<ResultOf<K>> =>
-    checkedAnswer(hook, await runWaterfall(hook, handlers, payload, watched), runtime.mask) as ResultOf<K>
-  return answered().catch((thrown: unknown) => {
-    if (inCore === undefined || inCore.thrown !== thrown) trace(thrown)
-    throw thrown
-  })
+  const answered = async (): Promise<ResultOf<K>> => {
+    try {
+      const answer = await runWaterfall(hook, handlers, payload, watched)
+      return checkedAnswer(hook, answer, runtime.mask) as ResultOf<K>
+    } catch (thrown) {
+      if (inCore === undefined || inCore.thrown !== thrown) trace(thrown)
+      throw thrown
+    } finally {
+      asked.delete(entry)
+    }
+  }
+  return answered()
 }
 
 /** Made when a hook is called: records what it throws, unless it heeds its cancel or was left behind by its turn. */
