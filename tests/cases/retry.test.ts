@@ -494,11 +494,15 @@ describe('a policy', () => {
     ['retry.retries', { retries: 3 }],
     ['retry.backoff.factor', { backoff: { factor: 3 } }],
     ['retry.mode', { mode: 'sometimes' }],
-    ['retry.maxRetries', { mode: 'always', maxRetries: 3 }],
   ])('[retry-044] with a wrong %s is refused by name: %j', async (option, policy) => {
     const opening = startAgent({ retry: policy as RetryPolicy })
     await expect(opening).rejects.toThrow(InvalidOption)
     await expect(opening).rejects.toMatchObject({ option })
+  })
+
+  test('that always tries again may keep what only the normal mode reads', () => {
+    const left = { mode: 'always', maxRetries: 3, retryableCodes: ['SERVER'] } as RetryPolicy
+    expect(completePolicy(left)).toEqual(completePolicy({ mode: 'always' }))
   })
 
   test('[retry-044] of an adapter is refused as well, before anything is asked', async () => {

@@ -34,7 +34,8 @@ export function completePolicy(policy: RetryPolicy = {}, option = 'retry'): Comp
   }
   const mode = policy.mode ?? 'normal'
   check(mode === 'normal' || mode === 'always', 'mode', '"normal" or "always"')
-  checkKeys(policy, mode === 'always' ? ALWAYS_KEYS : NORMAL_KEYS, '', check)
+  // A policy that was switched to `always` may keep what only the other mode reads.
+  checkKeys(policy, POLICY_KEYS, '', check)
   const backoff = completeBackoff(policy.backoff ?? {}, check)
   if (policy.mode === 'always') return Object.freeze({ mode: 'always', backoff })
   const { maxRetries = 2, retryableCodes = RETRYABLE_CODES } = policy
@@ -45,8 +46,7 @@ export function completePolicy(policy: RetryPolicy = {}, option = 'retry'): Comp
 
 type Check = (ok: boolean, field: string, must: string) => void
 
-const ALWAYS_KEYS: readonly string[] = ['mode', 'backoff']
-const NORMAL_KEYS: readonly string[] = [...ALWAYS_KEYS, 'maxRetries', 'retryableCodes']
+const POLICY_KEYS: readonly string[] = ['mode', 'backoff', 'maxRetries', 'retryableCodes']
 const BACKOFF_KEYS: readonly string[] = ['initialDelayMs', 'maxDelayMs', 'jitterRatio']
 
 /** A misspelt field would silently be its default. */
