@@ -94,6 +94,7 @@ export class LivingAgent
   #summary: SummaryUpdate = NO_SUMMARY
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   #recording = false
+  #withFirstRecord: (() => void) | undefined
   /** The session failed before there was an actor to stop. */
   #failedEarly: { readonly error: unknown } | undefined
 
@@ -233,8 +234,15 @@ export class LivingAgent
 
   // What the chart does.
 
+  /** Calls once, when the chart records for the first time: into the same batch. */
+  withFirstRecord(call: () => void): void {
+    this.#withFirstRecord = call
+  }
+
   write(events: readonly Recordable[]): readonly SessionEvent[] {
     this.#recording = true
+    this.#withFirstRecord?.()
+    this.#withFirstRecord = undefined
     return this.session.record(events)
   }
 

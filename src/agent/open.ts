@@ -68,7 +68,8 @@ export async function openAgent(
   }
   for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 
-  if (cancel !== undefined) mailbox.takeCancel(cancel)
+  // The start itself closes the batch in hand: the cancel is taken in the one that records it.
+  if (cancel !== undefined) living.withFirstRecord(() => mailbox.takeCancel(cancel))
   actor.start()
   // Only the store can fail here, and then the session fails with it.
   mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
