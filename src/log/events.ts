@@ -85,16 +85,16 @@ export type Price = {
 type InStep = { readonly turn: number; readonly step: number }
 type InCall = InStep & { readonly callId: string }
 
-type RetryBase = InStep & {
-  readonly attempt: number
+/** A planned retry. A chain of them shares its `retryId`. */
+export type Retry = {
   readonly retryId: string
   readonly provider: string
   readonly policyKey: string
   readonly retry: number
-  /** ms from this event's `time` to the next attempt. */
+  /** ms from the event's `time` to the next attempt. */
   readonly delayMs: number
   readonly failure: LlmFailure
-}
+} & ({ readonly mode: 'normal'; readonly maxRetries: number } | { readonly mode: 'always' })
 
 export interface EventMap {
   /** The one way an inbox queue changes. A claim takes items for a turn, a cancellation drops them. */
@@ -128,7 +128,7 @@ export interface EventMap {
     readonly interrupted?: true
   }
   /** The attempt failed and will be tried again after `delayMs`. Recorded before the wait. */
-  'llm/retry': RetryBase & ({ readonly mode: 'normal'; readonly maxRetries: number } | { readonly mode: 'always' })
+  'llm/retry': InStep & { readonly attempt: number } & Retry
   /** The wait is over: the next attempt begins. */
   'llm/retry-started': InStep & { readonly attempt: number; readonly retryId: string; readonly retry: number }
   /** A call is scheduled. `arguments` is the model's raw string. */

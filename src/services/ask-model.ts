@@ -1,6 +1,6 @@
 /** Actor: one attempt of a request. Every chunk is logged before it counts. */
 import { parseArguments } from '../log/arguments.ts'
-import { type KnownEvent, MAX_EVENT_BYTES, type PlannedCall } from '../log/events.ts'
+import { type KnownEvent, MAX_EVENT_BYTES, type PlannedCall, type Retry } from '../log/events.ts'
 import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
 import type { LlmRequest } from '../log/requests.ts'
@@ -18,7 +18,7 @@ import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
 import { contained, untilAborted } from './llm/stream.ts'
 import type { AgentRuntime, OpenTurn } from './runtime.ts'
-import type { Answer, Retry, Verdict } from './verdicts.ts'
+import type { Answer, Verdict } from './verdicts.ts'
 
 export const askModel = serviceActor<AskModelInput>(run, (input, failure) => failed(input, failure))
 

@@ -2,7 +2,7 @@
  * What the actors say to the chart. A verdict names what it answers, so that one that comes too late records
  * nothing; it never moves the machine itself.
  */
-import type { BoundCause, OnCrash, PlannedCall, ToolError, TurnEndReason } from '../log/events.ts'
+import type { BoundCause, OnCrash, PlannedCall, Retry, ToolError, TurnEndReason } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type {
   AssistantMessage,
@@ -25,16 +25,6 @@ export type Answer = {
   readonly usage?: TokenUsage
   readonly chunkSeqs: readonly number[]
 }
-
-/** A planned retry: what `llm/retry` records beside turn, step and attempt. */
-export type Retry = {
-  readonly retryId: string
-  readonly provider: string
-  readonly policyKey: string
-  readonly retry: number
-  readonly delayMs: number
-  readonly failure: LlmFailure
-} & ({ readonly mode: 'normal'; readonly maxRetries: number } | { readonly mode: 'always' })
 
 /** A call's own result, before it is a message. */
 export type CallResult = {

@@ -2,11 +2,11 @@
  * The retry planner: whether a failed attempt is tried again, and when. Pure but for the random number it is given;
  * nothing is ever planned past a timer's range.
  */
+import type { Retry } from '../../log/events.ts'
 import type { LlmFailure } from '../../log/messages.ts'
 import { MAX_TIMER_MS } from '../clock.ts'
 import { InvalidOption } from '../errors.ts'
 import type { RetryChain } from '../inputs.ts'
-import type { Retry } from '../verdicts.ts'
 import type { Backoff, RetryPolicy } from './adapter.ts'
 
 /** A policy with every field filled in. */
