@@ -28,10 +28,18 @@ export interface Chart {
   reopen(): Chart
 }
 
-/** A chart over a log; `now` is the time of all that is recorded in it. */
+interface ChartOptions {
+  /** The time of all that is recorded. */
+  readonly now?: number
+  readonly limits?: TurnLimits
+  /** What this actor is asked to do, it throws. */
+  readonly throwing?: Work['kind']
+}
+
+/** A chart over a log. */
 export function openChart(
   past: readonly SessionEvent[] = [],
-  { now = 1_000, limits = { maxSteps: 3, maxParallelToolCalls: 2 } }: { now?: number; limits?: TurnLimits } = {},
+  { now = 1_000, limits = { maxSteps: 3, maxParallelToolCalls: 2 }, throwing }: ChartOptions = {},
 ): Chart {
   const log = [...past]
   const works = new Set<Work>()
@@ -54,6 +62,7 @@ export function openChart(
     abortTurn: () => signals.push('abort'),
     closeTurn: () => signals.push('close'),
     start: (work) => {
+      if (work.kind === throwing) throw new Error(`${throwing} broke`)
       works.add(work)
       started += 1
       return () => works.delete(work)

@@ -1,10 +1,12 @@
 /** The chart with its effects, state by state: what each input records there, and what the actors are told. */
 import { describe, expect, test } from 'vitest'
+import { createActor } from 'xstate'
 import type { EventMap } from '../../src/log/events.ts'
 import type { AgentEvent } from '../../src/machines/agent.ts'
 import type { CallResult, Verdict } from '../../src/services/verdicts.ts'
 import { type Chart, openChart } from '../kit/chart.ts'
 import { answer, message } from '../kit/contexts.ts'
+import { simulatedMachine } from '../kit/simulator/machine.ts'
 
 const FAILURE = { code: 'SERVER', message: 'Down' }
 const at = { turn: 1, step: 1 }
@@ -127,7 +129,7 @@ describe('an actor is told what its work needs', () => {
     const chart = IN.toolExec()
     const call = { kind: 'call', ...at, name: 'work', arguments: '{"n":1}' }
     const authorizing = { ...call, phase: 'authorizing', run: 0 }
-    expect(chart.running()).toEqual([
+    expect(chart.running()).toStrictEqual([
       { ...authorizing, callId: 'c1' },
       { ...authorizing, callId: 'c2' },
     ])
@@ -146,11 +148,16 @@ describe('an actor is told what its work needs', () => {
     expect(chart.running()).toMatchObject([{ callId: 'c2' }, { callId: 'c1', phase: 'awaiting', expiresAt: 2_000 }])
     chart.send(approve)
     expect(chart.running()).toMatchObject([{ callId: 'c2' }, { callId: 'c1', phase: 'executing', run: 1 }])
+    expect(chart.running()[1]).not.toHaveProperty('expiresAt')
   })
 
   test('how the turn would end', () => {
     expect(IN.turnStopping().running()).toEqual([{ kind: 'stopTurn', ...at, reason: { kind: 'completed' } }])
   })
+})
+
+test('is made before it has a log to write to, and writes nothing', () => {
+  expect(createActor(simulatedMachine).getSnapshot().value).toBe('idle')
 })
 
 describe('a message', () => {
@@ -358,6 +365,24 @@ describe('a verdict on something else', () => {
 })
 
 describe('an actor that throws', () => {
+  test.each([
+    ['prepareStep', [], ['turn/end error']],
+    ['askModel', [entered], ['step/end error', 'turn/end error']],
+    ['wait', [entered, retried], ['step/end error', 'turn/end error']],
+    ['stopTurn', [entered, said], ['turn/end error']],
+  ] as const)('as it begins, such as %s, fails the turn', (throwing, inputs, recorded) => {
+    const chart = openChart([], { throwing })
+    const all = [followup(), ...inputs].flatMap((input) => chart.send(input))
+    expect(all.slice(-recorded.length)).toEqual(recorded)
+    expect(chart.log.at(-1)?.data).toMatchObject({ reason: { error: { message: `${throwing} broke` } } })
+  })
+
+  test('as it begins fails its call', () => {
+    const chart = openChart([], { throwing: 'call' })
+    for (const input of [followup(), entered, asks('c1')]) chart.send(input)
+    expect(chart.log.find((event) => event.type === 'tool/result')?.data).toMatchObject({ error: { code: 'UNKNOWN' } })
+  })
+
   test.each([
     ['preStep', 'prepareStep', ['turn/end error']],
     ['stepRequest.streaming', 'askModel', ['step/end error', 'turn/end error']],
@@ -611,6 +636,17 @@ describe('a log that is opened again', () => {
       expect([reopened.state(), reopened.started()]).toEqual(['idle', 0])
     },
   )
+
+  test('answers every body that ran when a cancel was under way, whatever its tool allows', () => {
+    const chart = after(followup(), entered, asks('c1'), authorized('c1', 'rerun'), cancel()).reopen()
+    expect(chart.send(resume())).toEqual([
+      'session/resumed',
+      'tool/result c1 TOOL_OUTCOME_UNKNOWN',
+      'step/end aborted',
+      'turn/end aborted',
+    ])
+    expect(chart.started()).toBe(0)
+  })
 
   test('takes a cancel that was posted meanwhile before anything runs', () => {
     for (const state of BUSY) {
