@@ -15,7 +15,6 @@ export default {
   clearTextReporter: { logTests: false, allowColor: false, reportTests: false },
   jsonReporter: { fileName: 'reports/mutation/mutation.json' },
   htmlReporter: { fileName: 'reports/mutation/mutation.html' },
-  incremental: true,
   incrementalFile: 'reports/mutation/incremental.json',
   tempDirName: 'reports/mutation/tmp',
   thresholds: { high: 95, low: 85, break: null },

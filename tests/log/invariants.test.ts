@@ -359,6 +359,8 @@ test.each(Object.entries(broken))('%s is found where it is broken', (rule, draft
   const found = checkInvariants(log)
   expect(found.map((violation) => violation.rule)).toContain(rule)
   expect(found.find((violation) => violation.rule === rule)?.seq).toBe(log.length - 1)
+  // Each says in words what is wrong, and of what.
+  for (const { message } of found) expect(message).toMatch(/\w+ \w+/)
 })
 
 test('an answer must have a finish chunk, and agree with it', () => {

@@ -157,7 +157,7 @@ describe('an actor is told what its work needs', () => {
 })
 
 test('is made before it has a log to write to, and writes nothing', () => {
-  expect(createActor(simulatedMachine).getSnapshot().value).toBe('idle')
+  expect(createActor(simulatedMachine).getSnapshot()).toMatchObject({ status: 'active', value: 'idle' })
 })
 
 describe('a message', () => {
@@ -711,6 +711,8 @@ describe('a log that is opened again', () => {
     const opening = IN.preStep().log.findIndex((event) => event.type === 'turn/start')
     const cutAt = (log: Chart['log'], index: number) => openChart(log.slice(0, index + 1))
     const opened = cutAt(IN.preStep().log, opening)
+    expect(opened.state()).toBe('turnOpen')
+    expect(opened.send(followup('m2'))).toEqual(['next-turn@1 + m2 wake'])
     expect(opened.state()).toBe('turnOpen')
     expect(opened.send(resume())).toEqual(['session/resumed', 'next-turn@0 claimed 1'])
     expect(cutAt(IN.preStep().log, opening).send(interrupt)).toEqual(['session/resumed', 'turn/end interrupted'])

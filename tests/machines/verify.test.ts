@@ -42,14 +42,12 @@ describe('a log it could not have written', () => {
     ['has a gap', (log) => [...log.slice(0, 2), ...log.slice(3)], 'SEQ-CONTIGUOUS@2'],
     [
       'goes back in time',
-      (log) => log.map((each) => (each.seq === 2 ? { ...each, time: 1 } : each)),
-      'TIME-MONOTONE@2',
+      (log) => log.map((each) => (each.seq === 4 ? { ...each, time: 1_002 } : each)),
+      'TIME-MONOTONE@4',
     ],
     ['holds something else', (log) => [...log.slice(0, 2), 'what is this'], 'ENVELOPE@2'],
   ])('%s, and is read no further', (_, broken, violation) => {
-    const violations = wrong(broken(logOf(...textTurn())))
-    expect(violations).toContain(violation)
-    expect(violations.every((each) => Number(each.split('@')[1]) <= 2)).toBe(true)
+    expect(wrong([...broken(logOf(...textTurn())), 'and this'])).toEqual([violation])
   })
 
   test('was written by a later version', () => {
