@@ -10,7 +10,7 @@ import type { Call } from '../machines/evolve.ts'
 import { type AgentSnapshot, fold } from '../machines/fold.ts'
 import { resumption } from '../machines/resumption.ts'
 import { InputRefused, isStreaming, type LoopState } from './loop-state.ts'
-import type { PathSetup } from './path.ts'
+import type { PathEvent, PathSetup } from './path.ts'
 import type { PathInput } from './path-input.ts'
 import { abortedVerdict, recoveredVerdict, type Sent, stimulusOf } from './stimulus.ts'
 
@@ -18,7 +18,7 @@ import { abortedVerdict, recoveredVerdict, type Sent, stimulusOf } from './stimu
 export interface Applied {
   readonly state: LoopState
   /** The events that move the machine or enter the conversation, in order. */
-  readonly events: readonly Recordable[]
+  readonly events: readonly PathEvent[]
 }
 
 /** Told of each transition of the chart that is taken: the state it belongs to, its event, and which of its candidates. */
@@ -74,7 +74,7 @@ const scope = collectingScope()
 
 class Loop {
   readonly #onTransition: OnTransition | undefined
-  readonly #events: Recordable[] = []
+  readonly #events: PathEvent[] = []
   #state: LoopState
   #snapshot: AgentSnapshot
 
@@ -118,7 +118,7 @@ class Loop {
     this.#state = { ...this.#state, now: at }
     const recorded = this.#events.length
     for (const event of events) this.#feed(event)
-    if (isCommand(input) || this.#events.length > recorded) return
+    if (mayChangeNothing(input) || this.#events.length > recorded) return
     throw new InputRefused(`${JSON.stringify(input)} changes nothing in ${JSON.stringify(this.#snapshot.value)}`)
   }
 
@@ -191,8 +191,9 @@ class Loop {
         event.type === 'turn/start'
           ? { ...event, data: { ...event.data, limits: { maxSteps, maxParallelToolCalls } } }
           : event
-      this.#events.push(stamped)
-      return { ...stamped, seq: this.#events.length, time: this.#state.now } as SessionEvent
+      const timed = { ...stamped, time: this.#state.now }
+      this.#events.push(timed)
+      return { ...timed, seq: this.#events.length } as SessionEvent
     })
     if (moves) for (const event of placed) if (isMoving(event)) this.#move(event)
     return placed
@@ -204,9 +205,9 @@ class Loop {
   }
 }
 
-/** Commands may change nothing; a verdict that changes nothing is one that nobody waits for. */
-const isCommand = ({ type }: PathInput): boolean =>
-  ['followup', 'steer', 'inject', 'cancel', 'remove', 'clear', 'wake'].includes(type)
+/** Commands may change nothing, and so may an actor that fails when nobody waits for it any more; a verdict may not. */
+const mayChangeNothing = ({ type }: PathInput): boolean =>
+  ['followup', 'steer', 'inject', 'cancel', 'remove', 'clear', 'wake', 'actor-fails'].includes(type)
 
 const recoversByItself = ({ status, recovering, onCrash }: Call): boolean =>
   status === 'dispatched' && recovering === true && (onCrash === 'rerun' || onCrash === 'ask')

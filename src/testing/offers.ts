@@ -62,6 +62,8 @@ function process({ value, context }: LoopState): readonly PathInput[] {
 
 function defects(state: LoopState, { defects: allowed }: Budget): readonly PathInput[] {
   if (allowed === 0) return []
+  // One that was stopped, and fails all the same.
+  if (state.value === 'idle') return [{ type: 'actor-fails', actor: 'stopTurn' }]
   const calls = new Set(state.context.calls.map(({ callId }) => callId))
   return actorsOf(state).map((id) => {
     const callId = [...calls].find((one) => id.startsWith(`tool.${one}.`))

@@ -4,7 +4,7 @@
  */
 import { fromTransition } from 'xstate'
 import { getShortestPaths } from 'xstate/graph'
-import type { OnCrash, Recordable, ToolMode } from '../log/events.ts'
+import type { OnCrash, ToolMode } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type { AgentContext, Call } from '../machines/evolve.ts'
 import { isMessage } from '../machines/evolve.ts'
@@ -14,7 +14,7 @@ import { affords, type Budget, charged, completeBudget, NOTHING_SPENT, type Spen
 import { applyInput, beginLoop } from './closed-loop.ts'
 import type { LoopState } from './loop-state.ts'
 import { ALL_VERDICTS, type HookVerdicts, inputsOf, type Vocabulary } from './offers.ts'
-import type { AgentPath, PathSetup, PathStep, PathTool } from './path.ts'
+import type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './path.ts'
 import type { PathInput } from './path-input.ts'
 import { plainInput } from './waits.ts'
 import { describePath, type Scene } from './words.ts'
@@ -201,10 +201,10 @@ class Node {
   readonly before: Node | undefined
   readonly input: PathInput | undefined
   readonly state: LoopState
-  readonly events: readonly Recordable[]
+  readonly events: readonly PathEvent[]
   readonly #after = new Map<string, Node>()
 
-  constructor(state: LoopState, events: readonly Recordable[] = [], before?: Node, input?: PathInput) {
+  constructor(state: LoopState, events: readonly PathEvent[] = [], before?: Node, input?: PathInput) {
     this.state = state
     this.events = events
     this.before = before
@@ -270,7 +270,7 @@ function pathOf(setup: PathSetup, nodes: readonly Node[], counts: Map<string, nu
   return { label: numbered(describePath(scenes, ends), counts), setup, steps, ends }
 }
 
-const endsOf = (events: readonly Recordable[]): readonly string[] =>
+const endsOf = (events: readonly PathEvent[]): readonly string[] =>
   events.flatMap((event) => (event.type === 'turn/end' ? [event.data.reason.kind] : []))
 
 /** Two paths that differ only in what goes without saying get a number. */
