@@ -184,7 +184,8 @@ test('a command to an agent whose session was taken is refused, and the chart is
   const robbed = await createAgent({ model: scripted(() => 'ok'), store, sessionId: 'session' })
   const failures: unknown[] = []
   robbed.actor.subscribe({ error: (error) => failures.push(error) })
-  await using _owner = await startAgent({ store, steal: true })
+  // At once: a moment later it would have noticed.
+  void store.acquire('session', { steal: true })
   expect(() => robbed.followup('too late')).toThrow(
     expect.objectContaining({ code: 'AGENT_CLOSED', cause: expect.objectContaining({ code: 'FENCED' }) }),
   )
