@@ -3,14 +3,14 @@
  * what happened to what the closed loop says. What a user's own code decides instead is observed, and held to as well.
  */
 import type { AgentOptions } from '../../agent.ts'
-import type { Recordable, SessionEvent } from '../../log/events.ts'
+import type { SessionEvent } from '../../log/events.ts'
 import { type AgentSnapshot, createFold } from '../../machines/fold.ts'
 import { verify } from '../../machines/verify.ts'
 import type { Hooks } from '../../services/hooks/contract.ts'
 import { type Applied, applyInput, beginLoop } from '../closed-loop.ts'
 import { essenceOf, essenceOfState, isTold } from '../essence.ts'
 import { InputRefused, isWaiting, type LoopState, settleTime } from '../loop-state.ts'
-import type { AgentPath } from '../path.ts'
+import type { AgentPath, PathEvent } from '../path.ts'
 import type { PathInput } from '../path-input.ts'
 import { actorsOf, plainInput, waitsOf } from '../waits.ts'
 import { inputTo, perform } from './deeds.ts'
@@ -56,7 +56,7 @@ export async function playInLane(lane: Lane, path: AgentPath, options: PlayerOpt
 }
 
 interface Expected {
-  readonly events: readonly Recordable[]
+  readonly events: readonly PathEvent[]
   readonly state: Pick<AgentSnapshot, 'value' | 'context'>
 }
 
@@ -394,7 +394,7 @@ class Player {
 
 /** All at one moment. */
 function applyAll(before: LoopState, inputs: readonly PathInput[]): Applied {
-  const events: Recordable[] = []
+  const events: PathEvent[] = []
   let state = before
   for (const [index, input] of inputs.entries()) {
     const applied = applyInput(index === 0 ? state : { ...state, now: state.now - 1 }, input)
