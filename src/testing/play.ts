@@ -46,3 +46,30 @@ export const playOn = (lane: Lane, path: AgentPath, options: Omit<PlayOptions, '
   const { hooks = {}, agent = {}, patienceMs = 5_000 } = options
   return playInLane(lane, path, { hooks, agent, patienceMs })
 }
+
+export interface PlayManyOptions extends Omit<PlayOptions, 'store'> {
+  /** Stores, each in a file of its own; 2. */
+  readonly lanes?: number
+  /** Paths at a time in each store; 24. Most of a path's time is the disk's, and a crash is shared by all of them. */
+  readonly abreast?: number
+  /** Told of each path when it is through: what came of it, or what it threw. */
+  onPlayed(path: AgentPath, outcome: PlayedPath | { readonly thrown: unknown }): void
+}
+
+/** Plays all of them, many at a time. Rejects only for what is not the fault of one path. */
+export async function playPaths(paths: Iterable<AgentPath>, options: PlayManyOptions): Promise<void> {
+  const { lanes = 2, abreast = 24, onPlayed } = options
+  const waiting = paths[Symbol.iterator]()
+  const open = await Promise.all(Array.from({ length: lanes }, () => createLane()))
+  const playOnes = async (lane: Lane): Promise<void> => {
+    for (let next = waiting.next(); !next.done; next = waiting.next()) {
+      const path = next.value
+      onPlayed(path, await playOn(lane, path, options).catch((thrown: unknown) => ({ thrown })))
+    }
+  }
+  try {
+    await Promise.all(open.flatMap((lane) => Array.from({ length: abreast }, () => playOnes(lane))))
+  } finally {
+    for (const lane of open) await lane[Symbol.asyncDispose]()
+  }
+}

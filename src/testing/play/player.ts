@@ -5,18 +5,22 @@
 import type { AgentOptions } from '../../agent.ts'
 import type { SessionEvent } from '../../log/events.ts'
 import { type AgentSnapshot, createFold } from '../../machines/fold.ts'
+import { callOf } from '../../machines/tool-records.ts'
 import { verify } from '../../machines/verify.ts'
 import type { Hooks } from '../../services/hooks/contract.ts'
 import { type Applied, applyInput, beginLoop } from '../closed-loop.ts'
 import { essenceOf, essenceOfState, isTold } from '../essence.ts'
-import { InputRefused, isWaiting, type LoopState, settleTime } from '../loop-state.ts'
+import { InputRefused, type LoopState } from '../loop-state.ts'
 import type { AgentPath, PathEvent } from '../path.ts'
 import type { PathInput } from '../path-input.ts'
-import { actorsOf, plainInput, waitsOf } from '../waits.ts'
-import { inputTo, perform } from './deeds.ts'
+import { plainInput } from '../waits.ts'
+import { type Deed, inputTo, perform } from './deeds.ts'
 import type { Lane } from './lane.ts'
 import { type Life, openLife } from './life.ts'
 import { PathMismatch } from './mismatch.ts'
+import { applyAll, withResult } from './observed.ts'
+import { immediate, isStill, waitUntil, within } from './patience.ts'
+import { standingIn, standingOf } from './standing.ts'
 
 /** What came of a path. */
 export interface PlayedPath {
@@ -156,8 +160,13 @@ class Player {
         return [input]
       default:
         this.#life.clock.travel(now)
-        return this.#patiently(perform(this.#life, this.#state, input), `an answer to ${JSON.stringify(input)}`)
+        return this.#perform(input)
     }
+  }
+
+  async #perform(input: Deed): Promise<readonly PathInput[]> {
+    const done = await within(this.#options.patienceMs, perform(this.#life, this.#state, input))
+    return done ?? this.#miss(`an answer to ${JSON.stringify(input)}`)
   }
 
   /** A real tool is seen by its result, in which hooks may have had their say. */
@@ -167,35 +176,20 @@ class Player {
       ...this.#options.agent.hooks,
       ...this.#options.hooks,
     }
-    if (last?.type === 'denied' && after !== undefined) {
-      const { added } = await this.#resultOf(last.callId)
-      return [{ ...last, ...added }]
-    }
-    if (last?.type !== 'settled' || !(around ?? after ?? this.#isReal(last.callId))) return done
-    return [...done.slice(0, -1), await this.#settledAs(last.callId)]
+    const isSeen =
+      (last?.type === 'denied' && after !== undefined) ||
+      (last?.type === 'settled' && (around !== undefined || after !== undefined || this.#isReal(last.callId)))
+    if (!isSeen) return done
+    const { patienceMs } = this.#options
+    const seen = await waitUntil(this.#life, patienceMs, async () =>
+      withResult(done, last.callId, await this.#stored(this.#events.length)),
+    )
+    return seen ?? this.#miss(`a result of ${last.callId}`)
   }
 
   #isReal(callId: string): boolean {
-    const name = this.#state.context.calls.find((call) => call.callId === callId)?.name
+    const name = callOf(this.#state.context, callId)?.name
     return this.#path.setup.tools.some((tool) => tool.name === name && tool.tool !== undefined)
-  }
-
-  async #settledAs(callId: string): Promise<PathInput> {
-    const { result, added } = await this.#resultOf(callId)
-    return { type: 'settled', callId, outcome: outcomeIn(result), ...added }
-  }
-
-  /** The result of a call once it is there, and the messages that it brought along. */
-  async #resultOf(callId: string) {
-    const [result, ...rest] = await this.#until(async () => {
-      const events = await this.#stored(this.#events.length)
-      const at = events.findIndex(
-        (event) => event.type === 'tool/result' && event.data.message.source.callId === callId,
-      )
-      return at < 0 ? undefined : events.slice(at)
-    }, `a result of ${callId}`)
-    const ids = addedBy(rest)
-    return { result, added: ids.length === 0 ? {} : { added: ids } }
   }
 
   // The process
@@ -271,68 +265,24 @@ class Player {
     const live = this.#life.snapshot()
     this.#compare('the live state and the path', essenceOfState(expected.state), essenceOfState(live))
     this.#compare('the live state and the folded log', linesOf(this.#folded.snapshot()), linesOf(live))
-    this.#compare('the actors that live', [...actorsOf(this.#state)].sort(), Object.keys(live.children).sort())
-    this.#compare('what the agent waits for', waitsOf(this.#state), this.#waits())
-    this.#compare('the timers that are set', timersOf(this.#state).map(String), this.#life.clock.due().map(String))
+    const must = standingIn(this.#state)
+    const is = standingOf(this.#life)
+    this.#compare('the actors that live', must.actors, is.actors)
+    this.#compare('what the agent waits for', must.waits, is.waits)
+    this.#compare('the timers that are set', must.timers, is.timers)
     this.#compare('what was asked and should not', [], this.#life.surroundings.faults)
   }
 
-  /** Nothing more happens; or too much time has passed, and the comparison tells what is missing. */
+  /** Nothing more happens, and all that must has; or patience is over, and the comparison tells what is missing. */
   async #quiet(): Promise<void> {
-    const { agent, surroundings } = this.#life
-    const isReached = (): boolean =>
-      surroundings.running === 0 &&
-      isSame(this.#waits(), waitsOf(this.#state)) &&
-      isSame(Object.keys(this.#life.snapshot().children).sort(), [...actorsOf(this.#state)].sort())
-    await this.#waitUntil(async () => {
-      const seen = this.#life.changes()
-      await agent.session.flush()
-      await immediate()
-      // What was recorded meanwhile shows as a change when it is durable.
-      await agent.session.flush()
-      return this.#life.changes() === seen && isReached() ? true : undefined
-    })
-  }
-
-  /** Asks again whenever something happened, until there is an answer or patience ends. */
-  async #waitUntil<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {
-    const patience = createPatience(this.#options.patienceMs)
-    try {
-      for (;;) {
-        const seen = this.#life.changes()
-        const found = await look()
-        if (found !== undefined || patience.isOver()) return found
-        if (this.#life.changes() === seen) await Promise.race([this.#life.changed(seen), patience.over])
-      }
-    } finally {
-      patience.end()
+    const { actors, waits } = standingIn(this.#state)
+    const isReached = (): boolean => {
+      const is = standingOf(this.#life)
+      return this.#life.surroundings.running === 0 && isSame(waits, is.waits) && isSame(actors, is.actors)
     }
-  }
-
-  async #until<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
-    const found = await this.#waitUntil(look)
-    return found ?? this.#miss(what)
-  }
-
-  async #patiently<T>(result: Promise<T>, what: string): Promise<T> {
-    const patience = createPatience(this.#options.patienceMs)
-    try {
-      const first = await Promise.race([result.then((value) => ({ value })), patience.over])
-      return first === undefined ? this.#miss(what) : first.value
-    } finally {
-      patience.end()
-    }
-  }
-
-  /** Names, sorted, of what the agent really waits for. */
-  #waits(): readonly string[] {
-    const { agent, surroundings } = this.#life
-    const { value, context } = this.#life.snapshot()
-    return [
-      ...surroundings.waiting(),
-      ...(isWaiting({ value }) ? [`retry ${context.turn}.${context.step}.${context.attempt}`] : []),
-      ...agent.approvals().map(({ callId, run }) => `approval ${callId} ${run}`),
-    ].sort()
+    await waitUntil(this.#life, this.#options.patienceMs, async () =>
+      (await isStill(this.#life)) && isReached() ? true : undefined,
+    )
   }
 
   async #stored(from: number): Promise<readonly SessionEvent[]> {
@@ -392,48 +342,6 @@ class Player {
   }
 }
 
-/** All at one moment. */
-function applyAll(before: LoopState, inputs: readonly PathInput[]): Applied {
-  const events: PathEvent[] = []
-  let state = before
-  for (const [index, input] of inputs.entries()) {
-    const applied = applyInput(index === 0 ? state : { ...state, now: state.now - 1 }, input)
-    events.push(...applied.events)
-    state = applied.state
-  }
-  return { state, events }
-}
-
-/** Each is put into the inbox by an event of its own, right after the result. */
-function addedBy(events: readonly SessionEvent[]): readonly string[] {
-  const ids: string[] = []
-  for (const event of events) {
-    if (event.type !== 'agent/inbox/spliced') break
-    const [item, ...others] = event.data.inserted
-    if (item?.kind !== 'message' || others.length > 0) break
-    ids.push(item.message.id)
-  }
-  return ids
-}
-
-function outcomeIn(event: SessionEvent | undefined): 'ok' | 'error' | 'concludes' {
-  if (event?.type !== 'tool/result') return 'ok'
-  // A body that ended well under a cancel is answered as aborted: the closed loop knows that.
-  if (event.data.message.content[0].isError === true && event.data.error?.code !== 'ABORTED') return 'error'
-  return event.data.concludesTurn ? 'concludes' : 'ok'
-}
-
-/** When timers are due in this state, in order. */
-function timersOf(state: LoopState): readonly number[] {
-  const { context, cancelledAt } = state
-  const due = context.calls.flatMap(({ status, approval }) =>
-    status === 'awaiting' && approval?.expiresAt !== undefined ? [approval.expiresAt] : [],
-  )
-  if (isWaiting(state) && context.retry !== null) due.push(context.retry.at + context.retry.delayMs)
-  if (cancelledAt !== undefined) due.push(settleTime(state))
-  return due.sort((a, b) => a - b)
-}
-
 const plainly = (event: SessionEvent): string => JSON.stringify(event)
 
 const linesOf = ({ value, context }: Pick<AgentSnapshot, 'value' | 'context'>): readonly string[] =>
@@ -441,21 +349,3 @@ const linesOf = ({ value, context }: Pick<AgentSnapshot, 'value' | 'context'>): 
 
 const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
-
-const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
-/** `over` resolves after that many real ms, unless it was ended before. */
-function createPatience(ms: number) {
-  let over = false
-  let timer: NodeJS.Timeout | undefined
-  return {
-    isOver: () => over,
-    over: new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => {
-        over = true
-        resolve(undefined)
-      }, ms)
-    }),
-    end: () => clearTimeout(timer),
-  }
-}
