@@ -161,15 +161,19 @@ async function killedLife({ report, signals, kind, draw }, session, more, found)
   const recorded = session.events.length > before
   tally(report.states, recorded ? stateName(fold(session.events)) : 'opening (it had recorded nothing)')
   if (recorded && last !== undefined) tally(report.after, last.type)
-  if (signal === 'SIGTERM') judgeTerm(report, session, { life, recorded }, found)
+  if (signal === 'SIGTERM') judgeTerm(report, session, { life, before }, found)
 }
 
 /**
- * @param {Play['report']} report @param {Session} session @param {{ life: Life, recorded: boolean }} about
+ * A process whose work was done when the signal came may have suspended a turn that was not its own, and exits 0.
+ * @param {Play['report']} report @param {Session} session
+ * @param {{ life: Life, before: number }} about before: the head when the process was started
  * @param {(defect: Defect, text: string) => void} found
  */
-function judgeTerm(report, session, { life: { code, signal, err }, recorded }, found) {
+function judgeTerm(report, session, { life: { code, signal, err }, before }, found) {
   const { events } = session
+  const recorded = events.length > before
+  const done = events.slice(before).some(({ type }) => type === 'turn/end')
   const open = stateName(fold(events)) !== 'idle'
   const suspended = events.at(-1)?.type === 'session/suspended'
   const how = code === null ? `${signal}` : `exit code ${code}`
@@ -181,7 +185,10 @@ function judgeTerm(report, session, { life: { code, signal, err }, recorded }, f
         ? 'a turn left open'
         : 'at rest'
   tally(report.terminated, `${how}, ${where}`)
-  const well = open && recorded ? code === 143 && suspended : code === 143 || code === 0 || signal === 'SIGTERM'
+  const well =
+    open && recorded
+      ? suspended && (code === 143 || (code === 0 && done))
+      : code === 143 || code === 0 || signal === 'SIGTERM'
   if (!well) found('unsuspended', `${how}, ${where}, after ${events.at(-1)?.type} ${err.trim().slice(0, 300)}`)
 }
 
