@@ -8,7 +8,7 @@ import { actFromOutside } from './outside-acts.ts'
 import { actAsOwner } from './owner-acts.ts'
 import { takeProcessEvents } from './process-events.ts'
 import { Scene } from './scene.ts'
-import type { Tape } from './tape.ts'
+import type { Bytes, Tape } from './tape.ts'
 import type { StoreFaults } from './wire.ts'
 import { type Breach, World } from './world.ts'
 
@@ -19,7 +19,7 @@ export interface Played {
   readonly story: readonly string[]
   readonly counts: ReadonlyMap<string, number>
   /** The bytes drawn while something could still fail. */
-  readonly tape: readonly number[]
+  readonly tape: Bytes
   /** The final logs, as text. */
   readonly logs: string
 }
@@ -62,7 +62,11 @@ async function drive(scene: Scene): Promise<void> {
   for (let i = 0; i < sessions; i++) scene.sessions.push(`s${i + 1}`)
   for (const session of scene.sessions) await scene.open(session, scene.process(tape.below(2)), false)
   const length = 60 + tape.below(240)
-  for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) await step(scene)
+  for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) {
+    tape.nextStep()
+    await step(scene)
+  }
+  tape.stop()
   if (world.breaches.length === 0) await conclude(scene)
   if (world.breaches.length === 0) await checkAll(scene)
 }
@@ -72,7 +76,7 @@ async function step(scene: Scene): Promise<void> {
   const { world } = scene
   const kind = world.tape.weighted([
     [world.waiting > 0 ? 80 : 0, 'something that waits'],
-    [world.clock.timers.length > 0 ? (world.waiting > 0 ? 4 : 30) : 0, 'a timer'],
+    [timerWeight(world), 'a timer'],
     [11, 'a user'],
     [4, 'an outsider'],
     [1.5, 'an opening'],
@@ -99,6 +103,14 @@ async function step(scene: Scene): Promise<void> {
       break
   }
   for (const host of scene.hosts) if (host.living !== undefined) host.checkFold()
+}
+
+/** While something waits, little time passes: a store that answers in seconds is not one that is too late. */
+function timerWeight({ waiting, clock: { timers, now } }: World): number {
+  const [next] = timers
+  if (next === undefined) return 0
+  if (waiting === 0) return 40
+  return next.at - now <= 1_000 ? 4 : 0.4
 }
 
 async function act(scene: Scene, session: string): Promise<void> {
