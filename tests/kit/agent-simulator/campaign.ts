@@ -79,6 +79,7 @@ const GROUPS = [
   'outside',
   'posted',
   'probe',
+  'resumed',
   'tool',
   'not',
   'warning',

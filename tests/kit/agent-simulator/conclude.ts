@@ -16,7 +16,24 @@ export async function conclude(scene: Scene): Promise<void> {
   }
   await atRest(scene)
   await closeAll(scene)
+  await reopenAll(scene)
 }
+
+/** A session at rest is opened and closed, and nothing is written. */
+async function reopenAll(scene: Scene): Promise<void> {
+  const { truth, world } = scene
+  const [process, before] = [world.spawn('p'), new Map(scene.sessions.map((id) => [id, headOf(scene, id)]))]
+  for (const id of scene.sessions) await scene.open(id, process, true)
+  for (let steps = 0; steps < PATIENCE && world.waiting > 0; steps++) await world.stepPending()
+  await closeAll(scene)
+  for (const [id, head] of before) {
+    const written = truth.sessions.get(id)?.log.slice(head) ?? []
+    const what = written.map(({ type }) => type)
+    world.must(what.length === 0, 'REST-WRITES', () => `${id} was opened at rest, and ${what.join(', ')} written`)
+  }
+}
+
+const headOf = ({ truth }: Scene, id: string): number => truth.sessions.get(id)?.log.length ?? 0
 
 /** Does the next thing there is to do; true once there is nothing. */
 async function isAtRest(scene: Scene): Promise<boolean> {
@@ -97,7 +114,8 @@ async function closeAll(scene: Scene): Promise<void> {
   const { world } = scene
   for (const host of scene.hosts) {
     const agent = host.agent
-    if (agent === undefined || !host.process.alive) continue
+    if (agent === undefined || !host.process.alive || host.state === 'over') continue
+    host.state = 'over'
     await world.run(host.process, () => scene.expect(host.process, `last close of ${host.name}`, agent.close()))
   }
   await world.run(scene.client, () => {
