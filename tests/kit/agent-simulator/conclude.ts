@@ -1,4 +1,5 @@
 /** Leads a world to rest: every session is opened if nobody has it, its questions are answered, and at last it is cancelled. */
+import type { Host } from './host.ts'
 import { answer } from './owner-acts.ts'
 import type { Scene } from './scene.ts'
 
@@ -56,6 +57,7 @@ async function isAtRest(scene: Scene): Promise<boolean> {
     await world.run(host.process, () => answer(scene, host, agent, asked))
     return false
   }
+  checkTimers(scene)
   if (await nextTimer(scene)) return false
   return !(await cancelWhatHangs(scene)) && !(await openWhatIsStuck(scene))
 }
@@ -90,6 +92,24 @@ async function nextTimer({ world }: Scene): Promise<boolean> {
   if (world.clock.timers.length === 0) return false
   await world.stepTimer()
   return true
+}
+
+/** ms: chunks that wait for more of them, and an append that waits for the store. */
+const NO_LEAK = [20, 30_000]
+
+/** An agent at rest waits for nothing: what its turns had to wait for is over with them. */
+function checkTimers({ world, hosts }: Scene): void {
+  const busy = hosts.filter((host) => host.process.alive && isBusy(host))
+  const left = world.clock.timers.filter(
+    ({ owner, ms }) => !NO_LEAK.includes(ms) && !busy.some(({ process }) => process === owner),
+  )
+  world.must(left.length === 0, 'TIMER-AT-REST', () => left.map(({ ms }) => `${ms} ms`).join(', '))
+}
+
+function isBusy({ agent, state }: Host): boolean {
+  if (agent === undefined) return state === 'opening'
+  const isOver = agent.status === 'failed' || agent.status === 'closed'
+  return !isOver && agent.actor.getSnapshot().value !== 'idle'
 }
 
 /** A fork that was cut off is deleted, as its error says. */
