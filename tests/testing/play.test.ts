@@ -115,6 +115,19 @@ const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[
     [...ASKED, calls('refund'), allowed, { type: 'expired', ...first }, ...LAST_STEP],
   ],
   [
+    'two questions that nobody answers',
+    ['completed'],
+    [
+      ...ASKED,
+      calls('refund', 'ship'),
+      allowed,
+      { type: 'asked', callId: 'c2' },
+      { type: 'expired', ...first },
+      { type: 'expired', callId: 'c2' },
+      ...LAST_STEP,
+    ],
+  ],
+  [
     'a tool that asks before it runs again',
     ['completed'],
     [...ASKED, calls('refund'), allowed, approve, crash, { type: 'approve', ...first, run: 1 }, settled, ...LAST_STEP],
