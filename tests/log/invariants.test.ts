@@ -552,6 +552,35 @@ const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
     'CALLS-OF-ANSWER',
     [k.opened(), k.textChunks('a'), k.answer('a', { calls: [{ callId: 'c1', name: 'look', mode: 'parallel' }] })],
   ],
+  [
+    'a call by another name than its block',
+    'CALLS-OF-ANSWER',
+    [
+      k.opened(),
+      k.asksFor([{ id: 'c1' }]).slice(0, -1),
+      k.answer('', {
+        finish: { kind: 'tool-calls' },
+        calls: [{ callId: 'c1', name: 'peek', mode: 'parallel' }],
+        message: {
+          id: 'a1-1',
+          role: 'assistant',
+          content: [{ type: 'tool-call', id: 'c1', name: 'look', arguments: '{"at":1}' }],
+          source: { kind: 'model', provider: 'p', model: 'm' },
+        },
+      }),
+    ],
+  ],
+  [
+    'steps called spent with nothing to go on for',
+    'MAX-STEPS',
+    [
+      k.opened('m1', 1, { maxSteps: 1 }),
+      k.textChunks('a'),
+      k.answer('a'),
+      k.stepEnd(),
+      k.turnEnd(1, { kind: 'max-steps', maxSteps: 1 }),
+    ],
+  ],
   ['a call begun twice', 'CALL-ORDER', [calls('c1'), k.toolCall('c1'), k.toolCall('c1')]],
   [
     'a call by another name',
@@ -715,6 +744,7 @@ test.each(alsoBroken)('%s: %s', (_, rule, drafts) => {
   const log = k.logOf(...drafts)
   const found = checkInvariants(log).filter((violation) => violation.rule === rule)
   expect(found.map(({ seq }) => seq)).toEqual([log.length - 1])
+  for (const { message } of found) expect(message).toMatch(/\w+ \w+/)
 })
 
 /** Close to a breach, and none. */
@@ -862,6 +892,17 @@ test.each(Object.entries(alsoGood))('%s: nothing is wrong', (_, drafts) => {
   expect(checkInvariants(k.logOf(...drafts))).toEqual([])
 })
 
+test('a history that a replacement broke is found with the next event', () => {
+  const log = k.logOf(
+    k.toolTurn(),
+    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 13, end: 13 }, sourceEventSeqs: [13] }),
+    waits('m2'),
+    waits('m3'),
+  )
+  const seqs = checkInvariants(log).flatMap(({ rule, seq }) => (rule === 'HISTORY-PAIRING' ? [seq] : []))
+  expect(seqs[0]).toBe(log.length - 2)
+})
+
 test('every rule says what it holds', () => {
   for (const text of Object.values(RULES)) expect(text).toMatch(/\w+ \w+/)
 })
@@ -905,6 +946,8 @@ describe('a log whose structure is broken is checked no further', () => {
   }
   test.each(Object.entries(cases))('%s', (rule, events) => {
     expect(rulesOf([...events, ...k.logOf(k.turnEnd())])).toEqual([rule])
+    const [found] = checkInvariants(events as Iterable<SessionEvent>)
+    expect(found?.message).toMatch(/^(?!seq ).*\w+ \w+/)
   })
   test('every rule has a log that breaks it', () => {
     expect(new Set([...Object.keys(cases), ...Object.keys(broken)])).toEqual(new Set(Object.keys(RULES)))
