@@ -7,6 +7,7 @@ import { InvalidEvent, InvalidLog, LogTooNew } from './errors.ts'
 import type { SessionEvent } from './events.ts'
 import { calls } from './invariants/calls.ts'
 import { consequences } from './invariants/consequences.ts'
+import { endings } from './invariants/endings.ts'
 import { history } from './invariants/history.ts'
 import { inboxRules } from './invariants/inbox.ts'
 import { lifecycle } from './invariants/lifecycle.ts'
@@ -34,7 +35,7 @@ export interface InvariantChecker {
 }
 
 const NONE: readonly Violation[] = Object.freeze([])
-const TOPICS = [lifecycle, consequences, inboxRules, calls, streams, retries, history] as const
+const TOPICS = [lifecycle, endings, consequences, inboxRules, calls, streams, retries, history] as const
 
 /** A checker at the start of a log. After a breach of the log's structure it checks no further. */
 export function createInvariantChecker(): InvariantChecker {

@@ -1,5 +1,5 @@
 /** Turns and steps: how they nest, count and end, and what a cancel or an interruption means for it. */
-import { type EventMap, isBound, type SessionEvent } from '../events.ts'
+import type { EventMap, SessionEvent } from '../events.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
 import { messageWaits } from './topic.ts'
 
@@ -16,7 +16,7 @@ export const lifecycle: TopicOf = (frame, report) => ({
       case 'turn/end':
         checkOpenTurn(frame, report, event)
         if (frame.stepOpen) report('TURN-NESTING', `turn ${frame.turn} ends with step ${frame.step} open`)
-        return checkReason(frame, report, event.data.reason)
+        return
       case 'session/suspended':
         if (!frame.turnOpen) report('TURN-NESTING', 'suspended with no turn open')
         return
@@ -52,27 +52,6 @@ function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start
   }
   if (data.step !== frame.step + 1) report('STEP-NUMBERING', `step ${data.step} follows step ${frame.step}`)
   if (data.step > frame.limits.maxSteps) report('MAX-STEPS', `step ${data.step} of ${frame.limits.maxSteps}`)
-}
-
-function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end']['reason']): void {
-  const expected = frame.cancel && (isBound(frame.cancel) ? frame.cancel.kind : 'aborted')
-  if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit' || kind === 'repeated-call') {
-    report(
-      'CANCEL-REASON',
-      `turn ${frame.turn} ends ${kind}, ${frame.cancel ? `cancelled by ${frame.cancel.kind}` : 'not cancelled'}`,
-    )
-  }
-  if (!expected && frame.interrupted !== (kind === 'interrupted')) {
-    report('INTERRUPT-REASON', `turn ${frame.turn} ends ${kind}, ${frame.interrupted ? '' : 'not '}to be interrupted`)
-  }
-  const owed = frame.lastOutcome === 'tool-calls'
-  if (owed && (kind === 'completed' || kind === 'max-tokens')) {
-    report('RESULTS-OWED', `turn ${frame.turn} ends ${kind} though the model has not seen the last results`)
-  }
-  const wanted = owed || frame.inbox['next-step'].length > 0
-  if (kind === 'max-steps' && !(wanted && frame.step >= frame.limits.maxSteps)) {
-    report('MAX-STEPS', `turn ${frame.turn} ends max-steps after step ${frame.step} with nothing to go on for`)
-  }
 }
 
 /** What starts something: none of it may follow `turn/cancel`. */

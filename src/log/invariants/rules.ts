@@ -16,11 +16,21 @@ export const RULES = {
   'MAX-STEPS': 'no step over the turn’s maxSteps; a turn ends for it only when the results of its last step were owed',
   'RESULTS-OWED': 'a turn whose last step ran tools does not end as if the model had had the last word',
   'CANCEL-ONCE': 'a turn is cancelled at most once',
-  'CANCEL-REASON': 'a cancelled turn ends aborted, or limit if a limit cancelled it; no other turn does',
+  'STEP-OUTCOME':
+    'a step ends as what it came to: aborted under a cancel, interrupted by recovery, else by its answer and results, or their lack',
+  'TURN-REASON':
+    'a turn’s reason is one its last step and its place can give: blocked before a step, the step’s own error, max-tokens if one was cut, a policy where it stops',
+  'CANCEL-REASON': 'a cancelled turn ends aborted with the cause, or as the bound that cancelled it; no other turn does',
   'AFTER-CANCEL': 'once a turn is cancelled nothing new starts in it',
   'INTERRUPT-REASON':
     'a turn ends interrupted if and only if it was reopened to be interrupted and not cancelled before',
 
+  'TURN-CLAIMS': 'a turn that starts claims at once: next-step if it holds something, then next-turn',
+  'STEP-CONSEQUENCE':
+    'a step after which the turn cannot stop is followed at once by the claim of what waits for the next, or by the turn’s end',
+  'CANCEL-CLEARS': 'a cancel that keeps nothing empties the queues at once',
+  'CANCEL-ANSWERS': 'a call scheduled under a cancel is answered at once',
+  'RESUME-FIRST': 'after a suspension, or the end of a seed with a turn open, the session is resumed before it goes on',
   'WAKE-STARTS-TURN': 'a waking splice at rest is followed by its turn',
   'OWED-STARTS-TURN': 'a turn that ends with work owed is followed by the next one',
   'APPROVAL-CONSEQUENCE': 'an approval is followed by its dispatch, a denial or expiry by the call’s result',
