@@ -57,7 +57,7 @@ export function phaseOf(call: Call): CallPhase | undefined {
 }
 
 /** Phase and run are part of the id: a word of an earlier actor is never taken for this one's. */
-const actorIdOf = (call: Call): string => `tool.${call.callId}.${phaseOf(call) ?? 'none'}.${call.run}`
+export const actorIdOf = (call: Call): string => `tool.${call.callId}.${phaseOf(call) ?? 'none'}.${call.run}`
 
 /** The open call whose actor failed. */
 const failedCall = (context: AgentContext, event: ActorError): Call | undefined =>

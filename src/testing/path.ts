@@ -26,10 +26,13 @@ export interface PathSetup {
   readonly tools: readonly PathTool[]
 }
 
+/** A durable event as a path tells it: when it happens, in simulated epoch ms, but not its seq, since chunks lie between. */
+export type PathEvent = Recordable & { readonly time: number }
+
 /** One input, the durable events that move the machine or enter the conversation, and where they leave the agent. */
 export interface PathStep {
   readonly input: PathInput
-  readonly events: readonly Recordable[]
+  readonly events: readonly PathEvent[]
   readonly state: Pick<AgentSnapshot, 'value' | 'context'>
 }
 

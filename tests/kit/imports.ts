@@ -18,6 +18,7 @@ const LAYERS = [
   /^src\/services\//,
   /^src\/machines\//,
   /^src\/agent(\.ts|\/)/,
+  /^src\/testing\//,
   /^src\/(?!agent\.|cli\.)[^/]+\.ts$/,
   /^src\/cli(\.ts|\/)/,
 ]

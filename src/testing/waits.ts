@@ -1,0 +1,79 @@
+/** What an agent waits for, and how it goes on when nothing out of the ordinary happens. */
+import { actorIdOf, phaseOf } from '../machines/agent.ts'
+import type { AgentContext, Call } from '../machines/evolve.ts'
+import { isStreaming, isWaiting, type LoopState } from './loop-state.ts'
+import type { PathInput } from './path-input.ts'
+
+const ofStep = ({ turn, step }: AgentContext): string => `${turn}.${step}`
+const ofAttempt = ({ turn, step, attempt }: AgentContext): string => `${turn}.${step}.${attempt}`
+
+/** Names, sorted, of everything that the agent's surroundings have been asked and have yet to answer. */
+export const waitsOf = (state: LoopState): readonly string[] => [...waits(state)].sort()
+
+function waits(state: LoopState): readonly string[] {
+  const { value, context, asked } = state
+  if (value === 'preStep') return [`pre-step ${context.turn}.${context.step + 1}`]
+  if (value === 'turnStopping') return [`turn-stopping ${ofStep(context)}`]
+  if (isWaiting(state)) return [`retry ${ofAttempt(context)}`]
+  if (isStreaming(state)) return [`${typeof asked === 'object' ? 'request-error' : 'model'} ${ofAttempt(context)}`]
+  return value === 'toolExec' ? context.calls.flatMap(callWaits) : []
+}
+
+function callWaits(call: Call): readonly string[] {
+  switch (phaseOf(call)) {
+    case 'authorizing':
+      return [`pre-execute ${call.callId}`]
+    case 'awaiting':
+      return [`approval ${call.callId} ${call.run}`]
+    case 'executing':
+      return [`body ${call.callId} ${call.run}`]
+    case 'recovering':
+      return [`probe ${call.callId}`]
+    default:
+      return []
+  }
+}
+
+/** Ids of the actors that live in this state. */
+export function actorsOf(state: LoopState): readonly string[] {
+  const { value, context } = state
+  if (value === 'preStep') return ['prepareStep']
+  if (value === 'turnStopping') return ['stopTurn']
+  if (isWaiting(state)) return ['wait']
+  if (isStreaming(state)) return ['askModel']
+  if (value !== 'toolExec') return []
+  return context.calls.filter((call) => phaseOf(call) !== undefined).map(actorIdOf)
+}
+
+/** The plainest thing that can happen next; undefined at rest. From any state it leads to rest. */
+export function plainInput(state: LoopState): PathInput | undefined {
+  const { value, context, asked } = state
+  if (value === 'idle') return undefined
+  if (value === 'preStep') return { type: 'prepared', decision: 'enter' }
+  if (value === 'turnStopping') return { type: 'stopping', decision: 'none' }
+  if (isWaiting(state)) return { type: 'waited' }
+  if (isStreaming(state)) {
+    return typeof asked === 'object' ? { type: 'error-handled' } : { type: 'answered', finish: 'stop', calls: [] }
+  }
+  for (const call of context.calls) {
+    const input = plainAnswer(call)
+    if (input !== undefined) return input
+  }
+  return undefined
+}
+
+function plainAnswer(call: Call): PathInput | undefined {
+  const { callId, run } = call
+  switch (phaseOf(call)) {
+    case 'authorizing':
+      return { type: 'allowed', callId }
+    case 'awaiting':
+      return { type: 'approve', callId, run }
+    case 'executing':
+      return { type: 'settled', callId, outcome: 'ok' }
+    case 'recovering':
+      return { type: 'probed', callId, answer: 'done' }
+    default:
+      return undefined
+  }
+}
