@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { SessionEvent } from '../../src/log/events.ts'
+import type { CancelCause, SessionEvent } from '../../src/log/events.ts'
 import { RULES, type Rule } from '../../src/log/invariants/rules.ts'
 import { checkInvariants } from '../../src/log/invariants.ts'
 import * as k from '../kit/logs.ts'
@@ -30,6 +30,10 @@ const retryStarted = (attempt: number, n: number, retryId = 'r1') =>
   k.ev('llm/retry-started', { turn: 1, step: 1, attempt, retryId, retry: n })
 const failedChunk = (attempt: number) => k.chunk({ type: 'finish', reason: { kind: 'error', failure } }, { attempt })
 const onCrash = (value: 'rerun' | 'ask' | 'probe' | 'unknown', run = 1) => k.dispatch('c1', { onCrash: value, run })
+const timeLimit = (max: number, spent: number): CancelCause => ({
+  kind: 'limit',
+  limit: { name: 'time', scope: 'turn', max, spent },
+})
 const interrupt = k.resumed({ recovery: 'interrupt' })
 const interrupted = k.turnEnd(1, { kind: 'interrupted' })
 const ends = [
@@ -55,7 +59,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.opened(),
     k.textChunks('hel').slice(0, 2),
     k.turnCancel(),
-    k.answer('hel', { interrupted: true }),
+    k.answer('hel', { interrupted: true, finish: { kind: 'aborted', failure } }),
     k.stepEnd('aborted'),
     k.aborted(),
   ],
@@ -101,7 +105,10 @@ const good: Record<string, readonly k.Drafts[]> = {
   ],
   'a limit': [
     k.opened().slice(0, 3),
-    k.turnCancel(1, { cause: { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } } }),
+    k.turnCancel(1, {
+      cause: { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } },
+      keepInbox: true,
+    }),
     waits('m1'),
     k.turnEnd(1, { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } }),
   ],
@@ -136,7 +143,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.opened(),
     failedChunk(1),
     retry(1, 1),
-    k.resumed(),
+    k.resumed({ resumes: 0 }),
     retryStarted(2, 1),
     k.textChunks('hello', { attempt: 2 }),
     k.answer('hello', { attempt: 2 }),
@@ -186,7 +193,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.approvalRequested('c1'),
     k.approvalRequested('c2'),
     k.approvalResolved('c2', { decision: 'denied' }),
-    k.result('c2', 'DENIED'),
+    k.ev('tool/result', { turn: 1, step: 1, message: k.resultMessage('c2', 'denied', true) }),
     k.approvalResolved('c1'),
     k.dispatch('c1'),
     k.result('c1'),
@@ -229,8 +236,8 @@ const good: Record<string, readonly k.Drafts[]> = {
   'a summary in place of a turn': [
     k.textTurn(),
     k.ev('user/message', k.message('s1'), {
-      surfaceOp: { op: 'replace', start: 4, end: 11 },
-      sourceEventSeqs: [4, 11],
+      surfaceOp: { op: 'replace', start: 4, end: 12 },
+      sourceEventSeqs: [4, 12],
     }),
     k.textTurn('m2', 2),
   ],
@@ -260,6 +267,57 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
     k.turnEnd(1, { kind: 'max-steps', maxSteps: 50 }),
   ],
   'RESULTS-OWED': [calls('c1'), k.ran('c1'), k.stepEnd('tool-calls'), k.turnEnd()],
+  'STEP-OUTCOME': [k.opened(), k.textChunks('a'), k.answer('a'), k.stepEnd('concluded')],
+  'TURN-REASON': [k.textTurn().slice(0, -1), k.turnEnd(1, { kind: 'blocked' })],
+  'RESUME-COUNT': [k.opened(), k.resumed({ resumes: 0 })],
+  'LIMIT-SPENT': [k.opened(), k.turnCancel(1, { cause: timeLimit(9, 1), keepInbox: true })],
+  'LIMIT-KEEPS': [k.opened(), k.turnCancel(1, { cause: timeLimit(1, 2) })],
+  'REPEATED-CALL': [
+    k.opened(),
+    k.asksFor([{ id: 'c1' }]).slice(0, -1),
+    k.turnCancel(1, { cause: { kind: 'repeated-call', name: 'look', count: 2 }, keepInbox: true }),
+    k.asksFor([{ id: 'c1' }]).slice(-1),
+  ],
+  'TURN-CLAIMS': [waits('m1'), k.turnStart(), k.stepStart()],
+  'STEP-CONSEQUENCE': [calls('c1'), k.ran('c1'), k.handsOver('c1').slice(0, 2), waits('m2')],
+  'CANCEL-CLEARS': [k.opened(), waits('m2'), k.turnCancel(), k.stepEnd('aborted')],
+  'CANCEL-ANSWERS': [
+    calls('c1', 'c2'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.turnCancel(),
+    k.toolCall('c2'),
+    k.result('c1'),
+  ],
+  'RESUME-FIRST': [k.opened(), k.ev('session/suspended', {}), waits('m2')],
+  'SPLICE-PLACE': [waits('m1'), waits('m2')],
+  'WAKE-PLACE': [k.opened(), k.turnCancel(), k.insert('next-step', [k.item('m2')], { wake: true })],
+  'CLAIM-WHOLE': [k.insert('next-step', [k.item('m1'), k.item('m2')]), k.turnStart(), k.claim('next-step')],
+  'STEP-INPUT': [waits('m1'), k.turnStart(), k.stepStart()],
+  'RESULT-ITEM-CALLS': [
+    calls('c1', 'c2'),
+    k.toolCall('c1'),
+    k.toolCall('c2'),
+    ['c1', 'c2'].map((id) => [k.dispatch(id), k.result(id)]),
+    k.insert('next-step', [k.resultItem(1, 'c2'), k.resultItem(1, 'c1')]),
+  ],
+  'APPROVAL-SUBJECT': [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1', { argumentsDigest: 'sha256:00' })],
+  'RESULT-ERROR': [
+    calls('c1'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.ev('tool/result', { turn: 1, step: 1, message: k.resultMessage('c1'), error: { name: 'E', code: 'E' } }),
+  ],
+  'RESULT-UNASKED': [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1'), k.result('c1', 'DENIED')],
+  'RESULT-SOURCE': [
+    calls('c1'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.result('c1', undefined, { sourceEventSeqs: [0] }),
+  ],
+  'HEADER-REASON': [k.opened(), k.header('another')],
+  'REQUEST-CONTEXT': [k.opened().slice(0, 6), k.textChunks('a').slice(0, 1)],
+  'ANSWER-SAID': [k.opened(), k.textChunks('a'), k.answer('b', {}, { sourceEventSeqs: [7, 8, 9, 10, 11] })],
   'CANCEL-ONCE': [k.opened(), k.turnCancel(), k.turnCancel()],
   'CANCEL-REASON': [k.opened(), k.turnCancel(), k.stepEnd('aborted'), k.turnEnd()],
   'AFTER-CANCEL': [calls('c1'), k.toolCall('c1'), k.turnCancel(), k.dispatch('c1')],
@@ -320,7 +378,11 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'RESULT-UNDISPATCHED': [calls('c1'), k.toolCall('c1'), k.result('c1')],
   'RESULT-CODE': [calls('c1'), k.toolCall('c1'), k.dispatch('c1'), k.result('c1', 'ABORTED_BEFORE_DISPATCH')],
   'RESULT-AFTER-CRASH': [calls('c1'), k.toolCall('c1'), onCrash('rerun'), k.resumed(), k.result('c1')],
-  'LATE-RESULT': [k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 1, outcome: null })],
+  'LATE-RESULT': [
+    calls('c1'),
+    k.ran('c1'),
+    k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 2, outcome: null }),
+  ],
   'CHUNK-ATTEMPT': [k.opened(), k.textChunks('a', { attempt: 2 }).slice(0, 1)],
   'REQUEST-HEADER': [k.opened().slice(0, 5), k.textChunks('a').slice(0, 1)],
   'REQUEST-DIGEST': [k.opened(), k.chunk({ type: 'finish', reason: { kind: 'stop' } }, { request: 'sha256:00' })],
@@ -336,11 +398,12 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'ANSWER-SOURCES': [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6] })],
   'ANSWER-INTERRUPTED': [k.opened(), k.textChunks('a'), k.answer('a', { interrupted: true })],
   'RETRY-ATTEMPT': [k.opened(), failedChunk(1), retry(2, 1)],
+  'RETRY-FAILURE': [k.opened(), failedChunk(1), retry(1, 1, { failure: { message: 'other', code: 'SERVER' } })],
   'RETRY-NUMBERING': [k.opened(), failedChunk(1), retry(1, 2)],
   'RETRY-STARTED': [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 1, 'other')],
   'SURFACE-REPLACE': [
     k.textTurn(),
-    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 4, end: 11 }, sourceEventSeqs: [4] }),
+    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 4, end: 12 }, sourceEventSeqs: [4] }),
   ],
   'REPLACE-IN-STEP': [
     k.textTurn(),
@@ -350,7 +413,7 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'HISTORY-PAIRING': [
     k.toolTurn(),
     // The answer that asked for the tools goes, their results stay.
-    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 13, end: 13 }, sourceEventSeqs: [13] }),
+    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 14, end: 14 }, sourceEventSeqs: [14] }),
   ],
 }
 
@@ -373,14 +436,18 @@ test('a fork runs no call again, though a crash came after it', () => {
 })
 
 test('a claimed message that pre-step left out cannot enter later', () => {
-  const log = k.logOf(k.opened().slice(0, 4), k.header(), k.textChunks('a'), k.answer('a'), k.stepEnd(), k.turnEnd())
-  expect(rulesOf(log)).toEqual([])
-  const again = k.logOf(
+  const leftOut = [
     k.opened().slice(0, 4),
-    k.header(),
+    k.entered('of a hook'),
+    k.opened().slice(5),
     k.textChunks('a'),
     k.answer('a'),
     k.stepEnd(),
+  ]
+  const log = k.logOf(leftOut, k.turnEnd())
+  expect(rulesOf(log)).toEqual([])
+  const again = k.logOf(
+    leftOut,
     k.insert('next-step', [k.item('m2')]),
     k.claim('next-step'),
     k.stepStart(1, 2),

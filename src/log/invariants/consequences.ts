@@ -57,7 +57,10 @@ export const consequences: TopicOf = (frame, report) => {
           return
         case 'turn/start':
           latch = false
-          due = claimDue(frame.inbox['next-step'].length > 0 ? 'next-step' : 'next-turn', `turn/start ${event.data.turn}`)
+          due = claimDue(
+            frame.inbox['next-step'].length > 0 ? 'next-step' : 'next-turn',
+            `turn/start ${event.data.turn}`,
+          )
           return
         case 'turn/cancel':
           clearing = event.data.keepInbox !== true && waits(frame.inbox)

@@ -52,7 +52,11 @@ function expectedOutcome(frame: Frame, { answer, concludes }: Came): Outcome['ki
 }
 
 function checkReason(frame: Frame, report: Report, reason: Reason): void {
-  if (frame.cancel) return checkCancelled(frame, report, reason)
+  if (frame.cancel) checkCancelled(frame, report, reason)
+  else checkUncancelled(frame, report, reason)
+}
+
+function checkUncancelled(frame: Frame, report: Report, reason: Reason): void {
   const { kind } = reason
   if (kind === 'aborted' || kind === 'limit' || kind === 'repeated-call') {
     report('CANCEL-REASON', `turn ${frame.turn} ends ${kind}, not cancelled`)

@@ -29,11 +29,19 @@ export const lifecycle: TopicOf = (frame, report) => ({
       case 'request/context':
         if (!frame.turnOpen) report('STEP-SCOPE', `${event.type} with no turn open`)
         return
+      case 'agent/hook-failed':
+        return checkHook(frame, report, event.data)
       default:
         checkScope(frame, report, event)
     }
   },
 })
+
+/** A hook may be heard of when its turn is long over; before a step it already names the one to come. */
+function checkHook(frame: Frame, report: Report, { turn, step }: EventMap['agent/hook-failed']): void {
+  const known = turn < frame.turn || (turn === frame.turn && (step ?? 0) <= frame.step + 1)
+  if (!known) report('STEP-SCOPE', `a hook of ${turn}/${step ?? 0} failed, ${standing(frame)}`)
+}
 
 function checkTurnStart(frame: Frame, report: Report, data: EventMap['turn/start']): void {
   if (frame.turnOpen) report('TURN-NESTING', `turn ${data.turn} starts while turn ${frame.turn} is open`)
@@ -54,7 +62,7 @@ function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start
   if (data.step > frame.limits.maxSteps) report('MAX-STEPS', `step ${data.step} of ${frame.limits.maxSteps}`)
 }
 
-/** What starts something: none of it may follow `turn/cancel`. */
+/** What starts something: none of it may follow `turn/cancel`, or a recovery that interrupts. */
 const STARTING: ReadonlySet<string> = new Set([
   'step/start',
   'llm/retry',
@@ -64,8 +72,11 @@ const STARTING: ReadonlySet<string> = new Set([
 ])
 
 function checkAfterCancel(frame: Frame, report: Report, event: SessionEvent): void {
-  if (frame.cancel && STARTING.has(event.type))
-    report('AFTER-CANCEL', `${event.type} though turn ${frame.turn} is cancelled`)
+  if (!(frame.cancel || frame.interrupted) || !STARTING.has(event.type)) return
+  report(
+    'AFTER-CANCEL',
+    `${event.type} though turn ${frame.turn} is ${frame.cancel ? 'cancelled' : 'to be interrupted'}`,
+  )
 }
 
 function checkScope(frame: Frame, report: Report, event: SessionEvent): void {
