@@ -88,7 +88,10 @@ export interface Agent extends AsyncDisposable {
    * @throws StoreFailure, AgentClosed; MessageDropped if the message never joined a turn
    */
   run(message: Input, options?: { readonly signal?: AbortSignal }): Promise<TurnResult>
-  /** Recorded at once; resolves when the turn is over and durable. Idle, it clears the inbox. */
+  /**
+   * Recorded at once; resolves when the turn is over and durable. Idle, it clears the inbox. @throws AgentClosed for an
+   * agent that is closed, also when it closes before the turn is over: that ends at the next opening
+   */
   cancel(cause?: CancelCause, options?: { readonly keepInbox?: boolean }): Promise<void>
   approvals(): readonly PendingApproval[]
   /** Resolves when durable. @throws ApprovalRefused */

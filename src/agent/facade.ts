@@ -130,13 +130,23 @@ class AgentFacade implements Agent {
     return this.#isIdle() ? undefined : this.#snapshot().context.turn
   }
 
-  async cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
+  cancel(cause?: CancelCause, options?: { readonly keepInbox?: boolean }): Promise<void> {
+    const done = this.#cancel(cause, options)
+    // Many do not wait for it, and the agent may be closed meanwhile.
+    done.catch(() => {})
+    return done
+  }
+
+  async #cancel(cause: CancelCause = { kind: 'user' }, { keepInbox = false } = {}): Promise<void> {
     const open = this.#openTurn()
     this.#send({ type: 'command.cancel', cause: checkedCause(cause), ...(keepInbox ? { keepInbox } : {}) })
     // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
     const turn = open ?? this.#openTurn()
     if (turn !== undefined) await this.#parts.waiters.until(() => this.#openTurn() !== turn)
+    const { value, context } = this.#snapshot()
+    // Closed before the turn was over: it ends at the next opening.
+    if (value !== 'idle' && context.turn === turn) throw new AgentClosed(this.id)
     await this.#parts.session.flush()
   }
 

@@ -62,9 +62,12 @@ export async function openAgent(
     })
   }
   await living.plugIn(agent, options.plugins ?? [])
-  if (options.signal?.aborted) {
+  // Robbed meanwhile: recording would find it out as if it were a defect of the chart.
+  session.checkOwner()
+  if (living.status.value === 'failed' || options.signal?.aborted) {
+    // Rejects with the failure, if there is one.
     await agent.close()
-    throw options.signal.reason
+    throw options.signal?.reason
   }
   for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 

@@ -8,7 +8,7 @@ import { type Piece, runView } from '../services/terminal/run-view.ts'
 import { type RunTotals, runTotals } from '../services/terminal/totals.ts'
 import { type ApprovalPolicy, answerApprovals } from './approvals.ts'
 import type { Console } from './console.ts'
-import { onSignals } from './signals.ts'
+import type { Signals } from './signals.ts'
 
 /** What a command came to. `idle`: the log is at rest and no turn ended here. */
 export type Ending =
@@ -24,6 +24,8 @@ export interface DriveOptions {
   readonly earlier: AsyncIterable<SessionEvent>
   readonly console: Console
   readonly approvals: ApprovalPolicy
+  /** Caught since before the agent was opened. */
+  readonly signals: Signals
   /** What to run; without it, what the log owes is carried on. */
   readonly prompt?: string
 }
@@ -32,7 +34,6 @@ export interface DriveOptions {
 export async function drive(agent: Agent, options: DriveOptions): Promise<Ending> {
   const totals = runTotals()
   const approvals = answerApprovals(agent, options.approvals, options.console)
-  const stopping = stopOnSignals(agent)
   const shown = show(agent, options, (event) => {
     totals.add(event)
     approvals.look()
@@ -40,7 +41,10 @@ export async function drive(agent: Agent, options: DriveOptions): Promise<Ending
   // It is awaited below in every case; until then its failure is nobody's unhandled rejection.
   shown.catch(() => {})
   try {
-    const outcome = await Promise.race([work(agent, options.prompt), approvals.leftWaiting, stopping.suspended])
+    const working = work(agent, options.prompt)
+    // After that, so that a prompt is in the log before a suspension that came while the agent was opened.
+    const suspended = suspendedBy(options.signals, agent)
+    const outcome = await Promise.race([working, approvals.leftWaiting, suspended])
     const pending = outcome === 'waiting' ? agent.approvals() : []
     await agent.close()
     await shown
@@ -52,7 +56,6 @@ export async function drive(agent: Agent, options: DriveOptions): Promise<Ending
     throw error
   } finally {
     approvals.dispose()
-    stopping.dispose()
   }
 }
 
@@ -71,22 +74,18 @@ function endingOf(outcome: Outcome, approvals: readonly PendingApproval[], total
   return reason === undefined ? { kind: 'idle' } : { kind: 'ended', reason, totals }
 }
 
-/** SIGTERM and SIGHUP win over how the work ends, which they end. */
-function stopOnSignals(agent: Agent): { suspended: Promise<'suspended'>; dispose(): void } {
-  let resolveSuspended: (outcome: 'suspended') => void = () => {}
-  const suspended = new Promise<'suspended'>((resolve) => {
-    resolveSuspended = resolve
+/** Resolves once SIGTERM or SIGHUP came. They win over how the work ends, which they end. */
+const suspendedBy = (signals: Signals, agent: Agent): Promise<'suspended'> =>
+  new Promise((resolve) => {
+    signals.handle({
+      // Both reject only with the agent's failure, which the work reports.
+      cancel: () => void agent.cancel({ kind: 'user' }).catch(() => {}),
+      suspend: () => {
+        resolve('suspended')
+        void agent.close().catch(() => {})
+      },
+    })
   })
-  const signals = onSignals({
-    // Both reject only with the agent's failure, which the work reports.
-    cancel: () => void agent.cancel({ kind: 'user' }).catch(() => {}),
-    suspend: () => {
-      resolveSuspended('suspended')
-      void agent.close().catch(() => {})
-    },
-  })
-  return { suspended, dispose: signals.dispose }
-}
 
 async function show(agent: Agent, options: DriveOptions, onEvent: (event: SessionEvent) => void): Promise<void> {
   const { console, from, earlier } = options

@@ -21,6 +21,7 @@ import {
   storeFlag,
   storePath,
 } from './settings.ts'
+import { catchSignals, type Signals } from './signals.ts'
 
 export interface RunFlags {
   readonly store?: string
@@ -78,7 +79,17 @@ async function lastModel(store: LogStore, sessionId: string, baseUrl?: string): 
   return last?.provider === 'deepseek' || baseUrl !== undefined ? last?.model : undefined
 }
 
+/** An agent may carry a turn on before anything is driven, so signals are caught before it is opened. */
 async function carryOut(task: Task, store: LogStore): Promise<number> {
+  const signals = catchSignals()
+  try {
+    return await openAndDrive(task, store, signals)
+  } finally {
+    signals.dispose()
+  }
+}
+
+async function openAndDrive(task: Task, store: LogStore, signals: Signals): Promise<number> {
   const { flags, console, prompt, sessionId } = task
   const startedAt = Date.now()
   const { adapter, defaulted } = chooseModel(flags)
@@ -99,6 +110,7 @@ async function carryOut(task: Task, store: LogStore): Promise<number> {
       earlier,
       console,
       approvals,
+      signals,
       ...(prompt === undefined ? {} : { prompt }),
     })
     return report(ending, place, { console, ms: Date.now() - startedAt })

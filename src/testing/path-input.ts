@@ -31,7 +31,12 @@ export type PathInput =
   | { readonly type: 'fork' }
   // What the agent's surroundings answer.
   /** `agent/pre-step`: with what was proposed, with no message, no, or by throwing. */
-  | { readonly type: 'prepared'; readonly decision: 'enter' | 'enter-none' | 'reject' | 'fail' }
+  | {
+      readonly type: 'prepared'
+      readonly decision: 'enter' | 'enter-none' | 'reject' | 'fail'
+      /** Ids of what enters, where a real hook let in other messages than were proposed. */
+      readonly entered?: readonly string[]
+    }
   /** The model's whole answer. `limited`: it reaches a limit on tokens. */
   | {
       readonly type: 'answered'
@@ -48,9 +53,17 @@ export type PathInput =
   /** The time of a planned retry has come. */
   | { readonly type: 'waited' }
   /** `tools/pre-execute`. */
-  | { readonly type: 'allowed' | 'denied' | 'asked'; readonly callId: string }
+  | { readonly type: 'allowed' | 'asked'; readonly callId: string }
+  /** `added`: ids of the messages that a real `tools/post-execute` added. */
+  | { readonly type: 'denied'; readonly callId: string; readonly added?: readonly string[] }
   /** The tool's body settles. */
-  | { readonly type: 'settled'; readonly callId: string; readonly outcome: CallOutcome }
+  | {
+      readonly type: 'settled'
+      readonly callId: string
+      readonly outcome: CallOutcome
+      /** Ids of the messages that it added, where it was a real one. */
+      readonly added?: readonly string[]
+    }
   /** Nobody answered the question in time. */
   | { readonly type: 'expired'; readonly callId: string }
   /** The probe of a call that was running at a crash. */

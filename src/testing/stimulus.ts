@@ -8,7 +8,7 @@ import { callOf } from '../machines/tool-records.ts'
 import type { Answer, CallPhase, CallResult, OfCall } from '../services/verdicts.ts'
 import { InputRefused, isStreaming, isWaiting, type LoopState, settleTime } from './loop-state.ts'
 import { type PathTool, TIMES } from './path.ts'
-import type { CallOutcome, FailingActor, PathCall, PathInput } from './path-input.ts'
+import type { FailingActor, PathCall, PathInput } from './path-input.ts'
 
 /** The time it happens at, if that is not now, and what is sent. */
 export interface Stimulus {
@@ -68,7 +68,7 @@ export function stimulusOf(state: LoopState, input: Sent): Stimulus {
       return sent(authorized(state, input))
     case 'settled': {
       const call = demandCall(state, input, 'executing')
-      const { result, contexts } = outcomeOf(state, call, input.outcome)
+      const { result, contexts } = outcomeOf(state, call, input)
       return sent({ type: 'verdict.settled', ...ofCall(call), result, contexts })
     }
     case 'expired': {
@@ -138,10 +138,11 @@ export const pathMessage = (id: string): UserMessage => ({
 
 const FAILURE: LlmFailure = { code: 'UNKNOWN', message: 'The path fails here' }
 
-function preparedDecision({ context }: LoopState, { decision }: Of<'prepared'>) {
+function preparedDecision({ context }: LoopState, { decision, entered }: Of<'prepared'>) {
   switch (decision) {
     case 'enter': {
-      const messages = context.claimed.flatMap(({ item }) => (isMessage(item) ? [item.message] : []))
+      const claimed = context.claimed.flatMap(({ item }) => (isMessage(item) ? [item.message] : []))
+      const messages = entered?.map(pathMessage) ?? claimed
       return { kind: 'enter', messages } as const
     }
     case 'enter-none':
@@ -242,7 +243,8 @@ function authorized(state: LoopState, input: Of<'allowed' | 'denied' | 'asked'>)
   const call = demandCall(state, input, 'authorizing')
   const tool = toolOf(state, call.name)
   if (input.type === 'denied') {
-    return { type: 'verdict.settled', ...ofCall(call), result: failedResult('Not run: denied: no'), contexts: [] }
+    const contexts = (input.added ?? []).map(pathMessage)
+    return { type: 'verdict.settled', ...ofCall(call), result: failedResult('Not run: denied: no'), contexts }
   }
   return input.type === 'asked' || tool.needsApproval
     ? { type: 'verdict.ask', ...ofCall(call), ...question(state, call) }
@@ -271,8 +273,8 @@ const failedResult = (text: string, error?: CallResult['error']): CallResult => 
 })
 
 /** A body that ends well under a cancel may have taken effect all the same: its call is answered as aborted. */
-function outcomeOf({ context }: LoopState, { callId }: Call, outcome: CallOutcome) {
-  const contexts = outcome === 'adds' ? [pathMessage(`context-${callId}`)] : []
+function outcomeOf({ context }: LoopState, { callId }: Call, { outcome, added }: Of<'settled'>) {
+  const contexts = (added ?? (outcome === 'adds' ? [`context-${callId}`] : [])).map(pathMessage)
   if (outcome === 'error') return { result: failedResult('Error: failed'), contexts }
   if (context.cancel !== null) {
     return { result: failedResult('Cancelled', { name: 'AbortError', code: 'ABORTED' }), contexts }

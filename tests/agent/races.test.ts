@@ -178,3 +178,40 @@ test('a stream that hangs when it is told to end does not hang the turn', async 
   })
   expect((await started.agent.run('go')).reason).toEqual({ kind: 'completed' })
 })
+
+test('a command to an agent whose session was taken is refused, and the chart is not what fails', async () => {
+  const store = memoryStore()
+  const robbed = await createAgent({ model: scripted(() => 'ok'), store, sessionId: 'session' })
+  const failures: unknown[] = []
+  robbed.actor.subscribe({ error: (error) => failures.push(error) })
+  // At once: a moment later it would have noticed.
+  void store.acquire('session', { steal: true })
+  expect(() => robbed.followup('too late')).toThrow(
+    expect.objectContaining({ code: 'AGENT_CLOSED', cause: expect.objectContaining({ code: 'FENCED' }) }),
+  )
+  expect(failures).toEqual([])
+  expect(robbed.status).toBe('failed')
+})
+
+test('a session that is taken while its agent opens is not opened', async () => {
+  const store = memoryStore()
+  const steals = (): void => void store.acquire('session', { steal: true })
+  const opening = createAgent({ model: scripted(() => 'ok'), store, sessionId: 'session', plugins: [steals] })
+  await expect(opening).rejects.toMatchObject({ code: 'FENCED' })
+})
+
+test('a cancel does not say that the turn is over when closing leaves it open', async () => {
+  const stuck = tool({
+    name: 'act',
+    description: 'Acts.',
+    parameters: { type: 'object' },
+    execute: () => new Promise<string>(() => {}),
+  })
+  await using started = await startAgent({ model: scripted([toolCall('act', {})]), tools: [stuck] })
+  started.agent.followup('go')
+  await settle()
+  const canceled = started.agent.cancel()
+  await started.agent.close({ graceMs: 0 })
+  await expect(canceled).rejects.toMatchObject({ code: 'AGENT_CLOSED' })
+  expect(typesOf(await stored(started.store, 'session')).at(-1)).toBe('session/suspended')
+})

@@ -54,7 +54,8 @@ function apply(frame: Frame, event: SessionEvent): void {
       steps.stepEnded(frame, event.data)
       break
     case 'user/message':
-      steps.entered(frame, event.data.id)
+      // What takes the place of a part of the conversation entered no step.
+      if (typeof event.surfaceOp !== 'object') steps.entered(frame, event.data.id)
       break
     case 'assistant/chunk':
       steps.chunk(frame, event.data)

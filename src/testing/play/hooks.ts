@@ -1,0 +1,136 @@
+/**
+ * The hooks of a path: each waits for the path's word. Where that is to go on as usual, a user's own hook is asked, and
+ * what it really decided is told back.
+ */
+import type { AgentContext } from '../../machines/evolve.ts'
+import type { Hooks, PreExecute, PreStep } from '../../services/hooks/contract.ts'
+import type { PathInput } from '../path-input.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export interface PathHooksOptions {
+  readonly surroundings: Surroundings
+  /** The user's own. */
+  readonly own: Partial<Hooks>
+  /** The agent's as it is now. */
+  context(): AgentContext
+}
+
+/** What a hook of a path throws. */
+export const thrownByPath = (): Error => new Error('The path fails here')
+
+export const createPathHooks = (options: PathHooksOptions): Partial<Hooks> => ({
+  ...options.own,
+  'agent/pre-step': preStep(options),
+  'agent/request-error': requestError(options),
+  'tools/pre-execute': preExecute(options),
+  'agent/turn-stopping': turnStopping(options),
+})
+
+const preStep =
+  ({ surroundings, own }: PathHooksOptions): Hooks['agent/pre-step'] =>
+  async (payload, next) => {
+    const name = `pre-step ${payload.turn}.${payload.step}`
+    const { input, observed } = await surroundings.ask(name, 'prepareStep', ['prepared'])
+    if (input.decision !== 'enter') observed(input)
+    switch (input.decision) {
+      case 'enter-none':
+        return { kind: 'enter', messages: [] }
+      case 'reject':
+        return { kind: 'reject', reason: 'no' }
+      case 'fail':
+        throw thrownByPath()
+      case 'enter': {
+        const claimed = payload.messages.map(({ id }) => id)
+        const hook = own['agent/pre-step']
+        const decide = async () => (hook === undefined ? next() : hook(payload, next))
+        return watched(
+          () => surroundings.run(decide),
+          (decision) => observed(preparedBy(decision, claimed)),
+          () => observed({ type: 'prepared', decision: 'fail' }),
+        )
+      }
+    }
+  }
+
+function preparedBy(decision: PreStep, claimed: readonly string[]): PathInput {
+  if (decision.kind === 'reject') return { type: 'prepared', decision: 'reject' }
+  const entered = decision.messages.map(({ id }) => id)
+  if (entered.length === claimed.length && entered.every((id, index) => id === claimed[index])) {
+    return { type: 'prepared', decision: 'enter' }
+  }
+  return entered.length === 0
+    ? { type: 'prepared', decision: 'enter-none' }
+    : { type: 'prepared', decision: 'enter', entered }
+}
+
+const requestError =
+  ({ surroundings, own }: PathHooksOptions): Hooks['agent/request-error'] =>
+  async (payload, next) => {
+    const name = `request-error ${payload.turn}.${payload.step}.${payload.attempt}`
+    const { input, observed } = await surroundings.ask(name, 'askModel', ['error-handled'])
+    observed(input)
+    const hook = own['agent/request-error']
+    return surroundings.run(async () => (hook === undefined ? next() : hook(payload, next)))
+  }
+
+const preExecute =
+  ({ surroundings, own }: PathHooksOptions): Hooks['tools/pre-execute'] =>
+  async (payload, next) => {
+    const { callId } = payload
+    const actor = `tool.${callId}.authorizing.0`
+    const { input, observed } = await surroundings.ask(`pre-execute ${callId}`, actor, ['allowed', 'denied', 'asked'])
+    if (input.type !== 'allowed') observed(input)
+    switch (input.type) {
+      case 'denied':
+        return { kind: 'deny', reason: 'no' }
+      case 'asked':
+        return { kind: 'ask' }
+      case 'allowed': {
+        const hook = own['tools/pre-execute']
+        const decide = async () => (hook === undefined ? next() : hook(payload, next))
+        return watched(
+          () => surroundings.run(decide),
+          ({ kind }) => observed({ type: AUTHORIZED[kind], callId }),
+          () => observed({ type: 'denied', callId }),
+        )
+      }
+    }
+  }
+
+const AUTHORIZED = { allow: 'allowed', deny: 'denied', ask: 'asked' } as const satisfies Record<
+  PreExecute['kind'],
+  PathInput['type']
+>
+
+const turnStopping =
+  ({ surroundings, own, context }: PathHooksOptions): Hooks['agent/turn-stopping'] =>
+  async (payload) => {
+    const { turn, step } = context()
+    const { input, observed } = await surroundings.ask(`turn-stopping ${turn}.${step}`, 'stopTurn', ['stopping'])
+    if (input.decision !== 'none') observed(input)
+    switch (input.decision) {
+      case 'stop':
+        return { kind: 'stopped-by-policy', policy: 'path' }
+      case 'fail':
+        throw thrownByPath()
+      case 'none':
+        return watched(
+          () => surroundings.run(() => own['agent/turn-stopping']?.(payload)),
+          (reason) => observed({ type: 'stopping', decision: reason?.kind === 'stopped-by-policy' ? 'stop' : 'none' }),
+          () => observed({ type: 'stopping', decision: 'fail' }),
+        )
+    }
+  }
+
+/** Runs, and tells what came of it before anybody else learns of it. */
+async function watched<T>(run: () => Promise<T>, came: (value: T) => void, failed: () => void): Promise<T> {
+  let value: T
+  try {
+    value = await run()
+  } catch (thrown) {
+    failed()
+    throw thrown
+  }
+  came(value)
+  return value
+}

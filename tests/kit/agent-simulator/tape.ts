@@ -1,0 +1,71 @@
+/**
+ * Where a simulated world gets its choices from: a tape of bytes, drawn from a seed or given. 0 is always the plainest
+ * choice, and a tape that is used up gives only zeros; so a shorter tape, or one with more zeros, is a simpler world.
+ */
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+
+export interface Tape {
+  /** From 0 up to, not including, 1. */
+  draw(): number
+  /** False for the plainest choice. */
+  chance(probability: number): boolean
+  /** A whole number from 0 up to, not including, `limit`, which is 256 at most. */
+  below(limit: number): number
+  /** One of the items, of which there is at least one; the first is the plainest. */
+  pick<T>(items: readonly T[]): T
+  /** One of the choices, as often as its weight says; the first with a weight is the plainest. */
+  weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T
+  /** Nothing is left on it. */
+  readonly ended: boolean
+  /** The bytes drawn so far. */
+  readonly drawn: readonly number[]
+}
+
+/** A tape without end, the same for the same seed (mulberry32). */
+export function seededTape(seed: number): Tape {
+  let state = (seed * 7919) >>> 0
+  return tapeFrom(() => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) >>> 24
+  })
+}
+
+/** The bytes given, then zeros. */
+export const givenTape = (bytes: readonly number[]): Tape => tapeFrom((index) => bytes[index], bytes.length)
+
+function tapeFrom(byteAt: (index: number) => number | undefined, length = Number.POSITIVE_INFINITY): Tape {
+  const drawn: number[] = []
+  const draw = (): number => {
+    const byte = byteAt(drawn.length) ?? 0
+    drawn.push(byte)
+    return byte / 256
+  }
+  const weighted: Tape['weighted'] = (choices) => {
+    let left = draw() * choices.reduce((sum, [weight]) => sum + weight, 0)
+    for (const [weight, choice] of choices) {
+      left -= weight
+      if (left < 0) return choice
+    }
+    throw new RangeError('Nothing to choose from')
+  }
+  return {
+    draw,
+    weighted,
+    chance: (probability) => draw() >= 1 - probability,
+    below: (limit) => Math.floor(draw() * limit),
+    pick: (items) => weighted(items.map((item) => [1, item] as const)),
+    get ended() {
+      return drawn.length >= length
+    },
+    drawn,
+  }
+}
+
+/** A tape as a word to paste. */
+export const encodeTape = (bytes: readonly number[]): string =>
+  deflateRawSync(Uint8Array.from(bytes), { level: 9 }).toString('base64url')
+
+/** @throws for what `encodeTape` did not make */
+export const decodeTape = (word: string): readonly number[] => [...inflateRawSync(Buffer.from(word, 'base64url'))]

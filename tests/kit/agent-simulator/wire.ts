@@ -1,0 +1,158 @@
+/**
+ * The store as one process has it: far away. Requests and answers are things the scheduler lets happen, they may get
+ * lost or fail on the way, and a process that died sends and hears nothing.
+ */
+import { type PawlError, StoreFailure, type StoreFailureReason } from '../../../src/log/errors.ts'
+import type { LogStore, Ownership } from '../../../src/log/store.ts'
+import type { Truth } from './mirror.ts'
+import { never, type SimProcess } from './world.ts'
+
+/** How often requests meet what, from 0 to 1. */
+export interface StoreFaults {
+  readonly fail: number
+  readonly lose: number
+  readonly hang: number
+}
+
+type Fault = keyof StoreFaults
+
+interface Line {
+  readonly truth: Truth
+  readonly process: SimProcess
+  readonly faults: StoreFaults
+}
+
+/** Connects a process to the store of the world. */
+export function wire(truth: Truth, process: SimProcess, faults: StoreFaults): LogStore {
+  const line: Line = { truth, process, faults }
+  const { store: inner, sessions } = truth
+  return {
+    acquire: (id, options) =>
+      call(line, `acquire ${id}`, async () => {
+        const owner = await inner.acquire(id, options)
+        truth.found(owner.header)
+        if (options?.steal) truth.world.count('steals asked')
+        const release = (): void => void owner.release()
+        process.releases.add(release)
+        if (!process.alive) release()
+        process.knows(id, owner.head)
+        return owned(line, owner)
+      }),
+    async *read(id, options) {
+      const fault = meet(line, 'read')
+      await truth.world.turn(process, `reads ${id}`)
+      let left = fault === undefined ? Number.POSITIVE_INFINITY : 2
+      for await (const event of inner.read(id, options)) {
+        if (left-- === 0) throw failure('io', 'the read')
+        process.knows(id, event.seq + 1)
+        yield event
+      }
+    },
+    async *subscribe(id, options) {
+      for await (const event of inner.subscribe(id, options)) {
+        const went = await truth.world.turn(process, `hears of ${id}:${event.seq}`, { signal: options.signal })
+        if (went === 'aborted') return
+        process.knows(id, event.seq + 1)
+        yield event
+      }
+    },
+    post: (id, command) =>
+      call(line, `post ${command.kind} ${command.id} to ${id}`, () => inner.post(id, command), true),
+    async outcome(id, command, signal) {
+      const outcome = await inner.outcome(id, command, signal)
+      await truth.world.turn(process, `hears what became of ${command}`)
+      return outcome
+    },
+    async *list(options) {
+      await truth.world.turn(process, 'lists sessions')
+      yield* inner.list(options)
+    },
+    header: (id) => call(line, `header of ${id}`, () => inner.header(id)),
+    delete: (id) =>
+      call(line, `delete ${id}`, async () => {
+        await inner.delete(id)
+        sessions.delete(id)
+      }),
+    // The store is the world's, not the process's.
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+function owned(line: Line, owner: Ownership): Ownership {
+  const { truth, process } = line
+  const { id } = owner.header
+  const lost = new AbortController()
+  // Whoever loses a session learns of it some time later.
+  owner.lost.addEventListener('abort', async () => {
+    await truth.world.turn(process, `learns that ${id} is lost`)
+    lost.abort(owner.lost.reason)
+  })
+  return {
+    header: owner.header,
+    epoch: owner.epoch,
+    head: owner.head,
+    ...(owner.posted === undefined ? {} : { posted: owner.posted }),
+    lost: lost.signal,
+    async append(events, options) {
+      const first = events[0]?.seq ?? options.expectedSeq
+      const write = async (): Promise<void> => {
+        await owner.append(events, options)
+        truth.sessions.get(id)?.written(events)
+        truth.world.count('appends')
+      }
+      const words = events.length === 0 ? 'takes only' : [...new Set(events.map(({ type }) => type))].join(' ')
+      // A child is planted by its parent's process, whose own log goes on whatever becomes of that.
+      const planted = first <= (owner.header.seedLength ?? -1)
+      await call(line, `${planted ? 'plant' : 'append'} ${id}:${first}+${events.length} (${words})`, write, true)
+      process.knows(id, first + events.length)
+    },
+    async *commands(signal) {
+      for await (const command of owner.commands(signal)) {
+        await truth.world.turn(process, `${command.kind} ${command.id} arrives at ${id}`)
+        yield command
+      }
+      await truth.world.turn(process, `no more commands for ${id}`)
+    },
+    release: () => call(line, `release ${id}`, () => owner.release()),
+  }
+}
+
+/** A request and its answer, and what may become of them. */
+async function call<T>(line: Line, label: string, work: () => Promise<T>, writes = false): Promise<T> {
+  const { process, truth } = line
+  const { world } = truth
+  if (!process.alive) return never()
+  const [operation = ''] = label.split(' ')
+  const fault = meet(line, operation)
+  const late = (): void => void work().catch(() => {})
+  const mayArrive = writes && fault !== 'fail' && fault !== 'hang'
+  await world.turn(process, `${label}${fault === undefined ? '' : `, to ${fault}`}`, mayArrive ? { dying: late } : {})
+  if (fault === 'fail') throw failure(world.tape.pick(REASONS), operation)
+  if (fault === 'hang') return never()
+  const [answer] = await Promise.allSettled([work()])
+  await world.turn(process, `${operation} is answered`)
+  if (fault === 'lose') throw failure('timeout', operation)
+  if (answer.status === 'rejected') throw answer.reason
+  return answer.value
+}
+
+/** What an agent waits for with a time limit of its own, or before there is anybody who waits for it. */
+const IN_TIME = ['append', 'release', 'acquire']
+
+const REASONS: readonly StoreFailureReason[] = ['full', 'io', 'locked']
+
+const failure = (reason: StoreFailureReason, operation: string): PawlError =>
+  new StoreFailure(reason, `The simulated store did not answer ${operation}`)
+
+function meet({ truth: { world }, faults }: Line, operation: string): Fault | undefined {
+  if (world.calm) return undefined
+  const drawn = world.tape.draw()
+  let left = 1
+  for (const kind of ['fail', 'lose', 'hang'] as const) {
+    left -= kind === 'hang' && !IN_TIME.includes(operation) ? 0 : faults[kind]
+    if (drawn < left) continue
+    world.count(`fault store ${operation} ${kind}`)
+    return kind
+  }
+  return undefined
+}

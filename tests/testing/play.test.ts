@@ -1,0 +1,308 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memoryStore } from '../../src/log/stores/memory.ts'
+import { tool } from '../../src/services/tools/tool.ts'
+import type { PathInput } from '../../src/testing/path-input.ts'
+import { createLane, type Lane, PathMismatch, playOn, playPath } from '../../src/testing/play.ts'
+import { ANSWERED, ASKED, byHand, calls, LAST_STEP, SETUP } from './by-hand.ts'
+
+let lane: Lane
+beforeAll(async () => {
+  lane = await createLane()
+})
+afterAll(() => lane[Symbol.asyncDispose]())
+
+const crash = { type: 'crash', recovery: 'continue' } as const
+const first = { callId: 'c1' }
+const allowed = { type: 'allowed', ...first } as const
+const settled = { type: 'settled', ...first, outcome: 'ok' } as const
+const approve = { type: 'approve', ...first, run: 0 } as const
+
+const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[]])[] = [
+  ['one plain turn', ['completed'], [...ASKED, ...ANSWERED]],
+  [
+    'a reject',
+    ['blocked'],
+    [
+      { type: 'followup', id: 'm1' },
+      { type: 'prepared', decision: 'reject' },
+    ],
+  ],
+  [
+    'a hook that throws',
+    ['error'],
+    [
+      { type: 'followup', id: 'm1' },
+      { type: 'prepared', decision: 'fail' },
+    ],
+  ],
+  [
+    'nothing enters',
+    ['completed'],
+    [
+      { type: 'followup', id: 'm1' },
+      { type: 'prepared', decision: 'enter-none' },
+    ],
+  ],
+  ['stopped by policy', ['stopped-by-policy'], [...ASKED, ANSWERED[0]!, { type: 'stopping', decision: 'stop' }]],
+  ['a crash while the model speaks', ['completed'], [...ASKED, { type: 'speaks' }, crash, ...ANSWERED]],
+  ['two crashes in a row', ['completed'], [...ASKED, crash, crash, ...ANSWERED]],
+  [
+    'a crash that interrupts, and the message is woken',
+    ['interrupted', 'completed'],
+    [
+      { type: 'followup', id: 'm1' },
+      { type: 'crash', recovery: 'interrupt' },
+      { type: 'wake' },
+      ...ASKED.slice(1),
+      ...ANSWERED,
+    ],
+  ],
+  ['a cancel posted to a dead process', ['aborted'], [...ASKED, calls('charge'), allowed, { ...crash, cancel: true }]],
+  [
+    'a suspend while a body runs',
+    ['completed'],
+    [...ASKED, calls('lookup'), allowed, { type: 'suspend' }, settled, ...LAST_STEP],
+  ],
+  ['a fork while a body runs', ['completed'], [...ASKED, calls('charge'), allowed, { type: 'fork' }, ...LAST_STEP]],
+  ['a crash of the fork', ['completed'], [...ASKED, { type: 'fork' }, crash, ...ANSWERED]],
+  [
+    'a cancel while the model speaks, and what came meanwhile',
+    ['aborted', 'completed'],
+    [
+      ...ASKED,
+      { type: 'speaks' },
+      { type: 'inject', id: 'm2' },
+      { type: 'cancel', keepInbox: true },
+      { type: 'wake' },
+      ...LAST_STEP,
+    ],
+  ],
+  [
+    'a cancel that a body does not heed',
+    ['aborted'],
+    [...ASKED, calls('lookup', 'charge'), allowed, { type: 'cancel' }, { type: 'settle-timeout' }],
+  ],
+  [
+    'a cancel that a hook does not heed',
+    ['aborted'],
+    [{ type: 'followup', id: 'm1' }, { type: 'cancel' }, { type: 'settle-timeout' }],
+  ],
+  ['an approval', ['completed'], [...ASKED, calls('refund'), allowed, approve, settled, ...LAST_STEP]],
+  [
+    'an approval asked for by a hook, and refused after a crash',
+    ['completed'],
+    [...ASKED, calls('charge'), { type: 'asked', ...first }, crash, { type: 'deny', ...first, run: 0 }, ...LAST_STEP],
+  ],
+  [
+    'an approval that expires',
+    ['completed'],
+    [...ASKED, calls('refund'), allowed, { type: 'expired', ...first }, ...LAST_STEP],
+  ],
+  [
+    'a tool that asks before it runs again',
+    ['completed'],
+    [...ASKED, calls('refund'), allowed, approve, crash, { type: 'approve', ...first, run: 1 }, settled, ...LAST_STEP],
+  ],
+  [
+    'a probe',
+    ['completed'],
+    [...ASKED, calls('ship'), allowed, crash, { type: 'probed', ...first, answer: 'done' }, ...LAST_STEP],
+  ],
+  [
+    'a probe that finds nothing done',
+    ['completed'],
+    [...ASKED, calls('ship'), allowed, crash, { type: 'probed', ...first, answer: 'not-done' }, settled, ...LAST_STEP],
+  ],
+  [
+    'a retry, and a crash while it is waited for',
+    ['completed'],
+    [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      crash,
+      { type: 'waited' },
+      ...ANSWERED,
+    ],
+  ],
+  [
+    'a request that fails for good',
+    ['error'],
+    [...ASKED, { type: 'speaks' }, { type: 'request-fails', retryable: false }, { type: 'error-handled' }],
+  ],
+  [
+    'calls side by side, one adds a message and one concludes the turn',
+    ['completed', 'completed'],
+    [
+      ...ASKED,
+      { type: 'followup', id: 'm2' },
+      { type: 'speaks' },
+      calls('lookup', 'ship'),
+      { type: 'allowed', callId: 'c2' },
+      allowed,
+      { type: 'settled', callId: 'c2', outcome: 'adds' },
+      { type: 'settled', callId: 'c1', outcome: 'concludes' },
+      ...LAST_STEP,
+      ...LAST_STEP,
+    ],
+  ],
+  ['an answer over the limit', ['limit'], [...ASKED, { ...calls('lookup'), limited: true } as PathInput]],
+  [
+    'an actor that throws',
+    ['completed'],
+    [...ASKED, calls('lookup'), allowed, { type: 'actor-fails', actor: first }, ...LAST_STEP],
+  ],
+  [
+    'messages taken out again',
+    ['completed'],
+    [
+      ...ASKED,
+      { type: 'steer', id: 'm2' },
+      { type: 'followup', id: 'm3' },
+      { type: 'remove', id: 'm3' },
+      { type: 'clear' },
+      ...ANSWERED,
+    ],
+  ],
+]
+
+test.each(PLAYED)('%s: %j', async (label, ends, inputs) => {
+  const path = byHand(label, inputs)
+  expect(path.ends).toEqual(ends)
+  const played = await playOn(lane, path)
+  expect(played.ends).toEqual(ends)
+  expect(played.inputs).toEqual(inputs)
+  expect(played.skipped).toBe(0)
+  expect(played.crashes).toBe(inputs.filter(({ type }) => type === 'crash').length)
+  expect(played.comparisons).toBeGreaterThan(5 * inputs.length)
+})
+
+test('paths share a lane, and die together', async () => {
+  const all = await Promise.all(PLAYED.map(([label, , inputs]) => playOn(lane, byHand(label, inputs))))
+  expect(all.map(({ ends }) => ends)).toEqual(PLAYED.map(([, ends]) => ends))
+})
+
+test('a store of one’s own is opened again after a crash', async () => {
+  const store = memoryStore()
+  let opened = 0
+  const open = () => {
+    opened += 1
+    return { ...store, [Symbol.asyncDispose]: async () => {} }
+  }
+  const path = byHand('crash', [...ASKED, { type: 'fork' }, ...ANSWERED])
+  expect((await playPath(path, { store: { open } })).ends).toEqual(['completed'])
+  expect(opened).toBe(1)
+})
+
+describe('what is a user’s own', () => {
+  const real = (execute: Parameters<typeof tool>[0]['execute']) => {
+    const own = tool({ name: 'own', description: 'One’s own.', parameters: {}, execute })
+    return {
+      ...SETUP,
+      tools: [{ name: 'own', mode: 'exclusive', onCrash: 'unknown', needsApproval: false, args: {}, tool: own }],
+    } as const
+  }
+  const inputs: readonly PathInput[] = [...ASKED, calls('own'), allowed, settled, ...LAST_STEP]
+
+  test('a tool does its own work', async () => {
+    const runs: unknown[] = []
+    const setup = real((args) => runs.push(args))
+    const played = await playOn(lane, byHand('own tool', inputs, setup))
+    expect(runs).toEqual([{}])
+    expect(played.inputs).toEqual(inputs)
+  })
+
+  test('a tool that fails is held to that, and the path goes on', async () => {
+    const setup = real(() => {
+      throw new Error('no')
+    })
+    const played = await playOn(lane, byHand('own tool', inputs, setup))
+    expect(played.inputs[4]).toEqual({ type: 'settled', callId: 'c1', outcome: 'error' })
+    expect(played.ends).toEqual(['completed'])
+  })
+
+  test('a tool that concludes the turn, adds messages and steers is followed on its way', async () => {
+    const setup = real((_, context) => {
+      context.steer('steered')
+      context.addContext('one')
+      context.addContext('two')
+      context.concludeTurn()
+    })
+    const played = await playOn(lane, byHand('own tool', inputs, setup))
+    expect(played.inputs.map(({ type }) => type)).toEqual([
+      ...['followup', 'prepared', 'answered', 'allowed', 'steer', 'settled'],
+      ...['prepared', 'answered', 'stopping'],
+    ])
+    expect(played.inputs[5]).toMatchObject({ outcome: 'concludes', added: [expect.any(String), expect.any(String)] })
+  })
+
+  test('a hook that rejects ends the path early, and what comes after it is passed over', async () => {
+    const hooks = { 'agent/pre-step': () => ({ kind: 'reject' as const }) }
+    const played = await playOn(lane, byHand('own hook', [...ASKED, ...ANSWERED]), { hooks })
+    expect(played.ends).toEqual(['blocked'])
+    expect(played.skipped).toBe(2)
+  })
+
+  test('a hook that lets in a message of its own, and one that denies every call', async () => {
+    const extra = { id: 'extra', role: 'user', content: [], source: { kind: 'user' } } as const
+    let n = 0
+    const played = await playOn(
+      lane,
+      byHand(
+        'own hooks',
+        inputs,
+        real(() => 'never'),
+      ),
+      {
+        hooks: {
+          'agent/pre-step': async (_, next) => {
+            const decided = await next()
+            n += 1
+            return decided.kind === 'enter'
+              ? { kind: 'enter', messages: [...decided.messages, { ...extra, id: `extra-${n}` }] }
+              : decided
+          },
+          'tools/pre-execute': () => ({ kind: 'deny', reason: 'never' }),
+          'tools/post-execute': async (_, next) => ({ ...(await next()), contexts: ['a word'] }),
+        },
+      },
+    )
+    expect(played.inputs[1]).toEqual({ type: 'prepared', decision: 'enter', entered: ['m1', 'extra-1'] })
+    expect(played.inputs[3]).toEqual({ type: 'denied', callId: 'c1', added: [expect.any(String)] })
+    expect(played.ends).toEqual(['completed'])
+  })
+})
+
+describe('what is not as the path says', () => {
+  const path = byHand('one plain turn', [...ASKED, ...ANSWERED])
+
+  test('an event is told with the inputs so far and the difference', async () => {
+    const [last] = path.steps.slice(-1)
+    const steps = [...path.steps.slice(0, -1), { ...last!, events: last!.events.slice(1) }]
+    const thrown = await playOn(lane, { ...path, steps: [...steps] }).catch((error: unknown) => error)
+    expect(thrown).toBeInstanceOf(PathMismatch)
+    expect(thrown).toMatchObject({ label: 'one plain turn', step: 3, input: { type: 'stopping' } })
+    expect((thrown as Error).message).toBe(
+      [
+        'one plain turn',
+        '  {"type":"followup","id":"m1"}',
+        '  {"type":"prepared","decision":"enter"}',
+        '  {"type":"answered","finish":"stop","calls":[]}',
+        '> {"type":"stopping","decision":"none"}',
+        'the durable events differ (- expected, + actual):',
+        '  + turn/end {"turn":1,"reason":{"kind":"completed"}}',
+      ].join('\n'),
+    )
+  })
+
+  test('a state', async () => {
+    const steps = path.steps.map((step) => ({
+      ...step,
+      state: { ...step.state, context: { ...step.state.context, latch: true } },
+    }))
+    await expect(playOn(lane, { ...path, steps })).rejects.toMatchObject({
+      what: 'the live state and the path',
+      step: 0,
+    })
+  })
+})
