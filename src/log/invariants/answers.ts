@@ -13,7 +13,10 @@ interface Said {
 
 interface Block {
   readonly type: string
-  text: string
+  /** Of deltas of its type: its text, or a call's arguments. */
+  said: string
+  id: string
+  name: string
   closed: ContentBlock | undefined
 }
 
@@ -47,11 +50,36 @@ export const answers: TopicOf = (frame, report) => {
 function take(said: Said, chunk: StreamChunk): void {
   if (chunk.type === 'usage') said.usage = chunk.usage
   if (!('index' in chunk)) return
-  const type = chunk.type === 'block-start' ? chunk.blockType : chunk.type.replace(/-delta$/, '')
-  const block = said.blocks.get(chunk.index) ?? { type, text: '', closed: undefined }
+  const block = said.blocks.get(chunk.index) ?? { type: typeOf(chunk), said: '', id: '', name: '', closed: undefined }
   said.blocks.set(chunk.index, block)
   if (chunk.type === 'block-end') block.closed ??= chunk.block
-  else if ('text' in chunk) block.text += chunk.text
+  else if (chunk.type === `${block.type}-delta`) addTo(block, chunk)
+}
+
+type Delta = Extract<StreamChunk, { readonly type: `${string}-delta` }>
+
+/** A stream out of order opens a block with whatever comes first. */
+function typeOf(chunk: Extract<StreamChunk, { readonly index: number }>): string {
+  if (chunk.type === 'block-start') return chunk.blockType
+  return chunk.type === 'block-end' ? chunk.block.type : chunk.type.replace(/-delta$/, '')
+}
+
+function addTo(block: Block, chunk: Delta | Extract<StreamChunk, { readonly type: 'block-start' }>): void {
+  if (chunk.type === 'block-start') return
+  if (chunk.type !== 'tool-call-delta') {
+    block.said += chunk.text
+    return
+  }
+  block.said += chunk.argumentsDelta
+  block.id = chunk.id || block.id
+  block.name = chunk.name || block.name
+}
+
+/** A block's own last word, or what its deltas come to. */
+function blockOf({ type, said, id, name, closed }: Block): ContentBlock {
+  if (closed) return closed
+  if (type === 'tool-call') return { type, id, name, arguments: said }
+  return { type: type === 'reasoning' ? type : 'text', text: said }
 }
 
 function checkModel(frame: Frame, report: Report, { message }: EventMap['assistant/message']): void {
@@ -79,16 +107,17 @@ function checkSaid(report: Report, data: Answer, said: Said, used: ReadonlySet<s
 }
 
 /** Words a reader has seen, of an answer that was cut off. */
-const seenOf = ({ blocks }: Said): readonly ContentBlock[] =>
-  [...blocks.values()].flatMap(({ type, text, closed }) => {
-    const block = closed ?? { type, text }
-    const isWords = (block.type === 'text' || block.type === 'reasoning') && 'text' in block
-    return isWords && String(block.text).trim() !== '' ? [block as ContentBlock] : []
-  })
+const seenOf = (said: Said): readonly ContentBlock[] =>
+  contentOf(said).filter(
+    (block) =>
+      (block.type === 'text' || block.type === 'reasoning') && 'text' in block && String(block.text).trim() !== '',
+  )
 
 /** An answer cut by the token limit makes none of its calls. */
-const kept = ({ blocks }: Said, isCut: boolean): readonly ContentBlock[] =>
-  [...blocks.values()].flatMap(({ closed }) => (closed && !(isCut && closed.type === 'tool-call') ? [closed] : []))
+const kept = (said: Said, isCut: boolean): readonly ContentBlock[] =>
+  contentOf(said).filter(({ type }) => !(isCut && type === 'tool-call'))
+
+const contentOf = ({ blocks }: Said): readonly ContentBlock[] => [...blocks.values()].map(blockOf)
 
 /** An id that is missing, too long or used already was minted anew. */
 function isSame(block: ContentBlock, said: ContentBlock | undefined, isUsed: (id: string) => boolean): boolean {
