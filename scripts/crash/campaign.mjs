@@ -3,6 +3,7 @@
  * checked from outside. What is killed and when is the seed's; what the process was doing just then is the machine's.
  */
 import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fold, stateName, verify } from '../../dist/machines.js'
 import { findingsOf } from './checks.mjs'
 import { live } from './life.mjs'
@@ -27,6 +28,8 @@ import { readWitness } from './tools.mjs'
  * @property {number} bursts of signals a session gets at most
  * @property {readonly [least: number, most: number]} row signals in a row; then it is carried on undisturbed
  * @property {number} [withinMs] signals come within this time instead of the length of an undisturbed life
+ * @property {number} [withinEvents] a third of the signals come once the process has recorded so many events at most, however
+ *   slow the machine is; the others come by the clock
  * @property {number} [minutes] after so long no more signals are sent
  * @property {number} [only] plays this session alone
  * @property {(line: string) => void} say
@@ -141,13 +144,15 @@ async function play(play) {
 }
 
 /** @param {Play} play @param {Session} session @param {boolean} more @param {(defect: Defect, text: string) => void} found */
-async function killedLife({ report, signals, kind, draw }, session, more, found) {
+async function killedLife({ options, report, signals, kind, draw }, session, more, found) {
   const signal = signals.take(draw())
   const afterMs = draw() * report.by[kind].undisturbedMs
   const postAfterMs = draw() < 0.4 ? draw() * report.by[kind].undisturbedMs : undefined
   const before = session.events.length
+  const head = draw() < 0.35 && options.withinEvents !== undefined ? before + draw() * options.withinEvents : undefined
   const posting = postAfterMs === undefined ? undefined : after(postAfterMs, session.post)
-  const life = await session.live(more, { signal, afterMs })
+  const moment = head === undefined ? later(afterMs) : reaching(session, head)
+  const life = await session.live(more, { signal, moment })
   await posting
   await session.look()
   if (!life.signalled) {
@@ -285,6 +290,20 @@ function tally(counts, what, by = 1) {
 
 /** @param {number} ms @param {() => Promise<void>} work */
 const after = async (ms, work) => {
-  await new Promise((done) => setTimeout(done, ms))
+  await pause(ms)
   await work()
+}
+
+/** @param {number} ms @returns {Fate['moment']} */
+const later = (ms) => (over) =>
+  pause(ms, undefined, { signal: over }).catch(() => {
+    // The process ended by itself.
+  })
+
+/** @param {Session} session @param {number} head @returns {Fate['moment']} */
+const reaching = (session, head) => async (over) => {
+  while (!over.aborted && session.events.length <= head) {
+    await session.look()
+    await pause(30)
+  }
 }

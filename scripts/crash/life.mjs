@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { performance } from 'node:perf_hooks'
 
 /** @typedef {{ argv: readonly string[], cwd: string, env: Record<string, string> }} Program */
-/** @typedef {{ signal: 'SIGKILL' | 'SIGTERM', afterMs: number }} Fate */
+/** @typedef {{ signal: 'SIGKILL' | 'SIGTERM', moment: (over: AbortSignal) => Promise<void> }} Fate the signal is sent once `moment` resolves */
 /**
  * @typedef {object} Life
  * @property {boolean} signalled it was alive when the signal was sent
@@ -29,12 +29,16 @@ export async function live({ argv, cwd, env }, fate) {
   child.stderr.setEncoding('utf8').on('data', (text) => {
     err += text
   })
-  const timer = setTimeout(() => {
-    signalled = child.exitCode === null && child.signalCode === null && child.kill(fate?.signal ?? 'SIGKILL')
-  }, fate?.afterMs ?? PATIENCE_MS)
+  const over = new AbortController()
+  const strike = async () => {
+    await fate?.moment(over.signal)
+    if (fate !== undefined && !over.signal.aborted) signalled = child.kill(fate.signal)
+  }
+  child.once('exit', () => over.abort())
+  const struck = strike()
   const patience = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
   const [code, signal] = await once(child, 'close')
-  clearTimeout(timer)
   clearTimeout(patience)
+  await struck
   return { signalled, code, signal, out, err, ms: performance.now() - begun }
 }

@@ -58,12 +58,19 @@ export function openSession(stage, id, kind) {
     }
   }
 
-  async function look() {
+  async function lookNow() {
     if ((await stage.store.header(id)) === undefined) return
     reader ??= follow().catch((error) => {
       if (!reading.signal.aborted) seen.push([-1, `the reader failed: ${error}`])
     })
     for await (const event of stage.store.read(id, { from: events.length })) events.push(event)
+  }
+
+  let looking = Promise.resolve()
+  /** One look after the other, so that no event is taken twice. */
+  function look() {
+    looking = looking.then(lookNow)
+    return looking
   }
 
   /** @param {boolean} more @param {Fate} [fate] */

@@ -13,6 +13,7 @@ import { InputRefused, isStreaming, type LoopState } from './loop-state.ts'
 import type { PathEvent, PathSetup } from './path.ts'
 import type { PathInput } from './path-input.ts'
 import { abortedVerdict, recoveredVerdict, type Sent, stimulusOf } from './stimulus.ts'
+import { overdueCall } from './waits.ts'
 
 /** What an input brought about. */
 export interface Applied {
@@ -38,6 +39,10 @@ export const beginLoop = (setup: PathSetup): LoopState => ({
 
 /** @throws InputRefused if nothing in this state waits for the input */
 export function applyInput(before: LoopState, input: PathInput, onTransition?: OnTransition): Applied {
+  const overdue = overdueCall(before)
+  if (overdue !== undefined && !(input.type === 'expired' && input.callId === overdue.callId)) {
+    throw new InputRefused(`The approval of ${overdue.callId} expires before ${JSON.stringify(input)}`)
+  }
   const loop = new Loop({ ...before, now: before.now + 1 }, onTransition)
   loop.take(input)
   return loop.applied

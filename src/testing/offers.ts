@@ -6,7 +6,7 @@ import { isStreaming, isWaiting, type LoopState } from './loop-state.ts'
 import type { PathTool } from './path.ts'
 import type { CallOutcome, FailingActor, PathCall, PathInput } from './path-input.ts'
 import { toolOf } from './stimulus.ts'
-import { actorsOf } from './waits.ts'
+import { actorsOf, overdueCall } from './waits.ts'
 
 /** What an agent's hooks can decide: what a path tries of each. */
 export interface HookVerdicts {
@@ -35,6 +35,8 @@ export interface Vocabulary {
 /** Those that the budget does not afford are among them. */
 export function inputsOf(state: LoopState, spent: Spent, budget: Budget, words: Vocabulary): readonly PathInput[] {
   if (state.context.turn === 0) return [{ type: 'followup', id: 'm1' }]
+  const overdue = overdueCall(state)
+  if (overdue !== undefined) return [{ type: 'expired', callId: overdue.callId }]
   const id = `m${spent.extraMessages + 2}`
   return [...surroundings(state, words), ...people(state, id), ...process(state), ...defects(state, budget)]
 }

@@ -16,7 +16,7 @@ import type { LoopState } from './loop-state.ts'
 import { ALL_VERDICTS, type HookVerdicts, inputsOf, type Vocabulary } from './offers.ts'
 import type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './path.ts'
 import type { PathInput } from './path-input.ts'
-import { plainInput } from './waits.ts'
+import { overdueCall, plainInput } from './waits.ts'
 import { describePath, type Scene } from './words.ts'
 
 /** A tool of one's own, and what the model of a path calls it with. */
@@ -158,7 +158,8 @@ const isInput = (event: { readonly type: string }): event is PathInput => event.
 const placeOf = (walk: Walk | undefined): string => JSON.stringify(walk?.state.value)
 
 /** What tells two states apart: all that decides what can happen next, and no more. */
-function keyOf({ state: { value, context, asked }, spent }: Walk): string {
+function keyOf({ state, spent }: Walk): string {
+  const { value, context, asked } = state
   const { turn, step, attempt, inbox, claimed, cancel, outcome, maxTokens, interrupted, retry } = context
   const { drain, latch, resumes, suspended } = context
   return JSON.stringify([
@@ -168,7 +169,7 @@ function keyOf({ state: { value, context, asked }, spent }: Walk): string {
       inbox['next-step'].map(itemKey),
       claimed.map(({ queue, item }) => queue + itemKey(item)),
     ],
-    context.calls.map(callKey),
+    [context.calls.map(callKey), overdueCall(state)?.callId],
     [cancel, outcome?.kind, maxTokens, interrupted, retry?.retry, drain, latch, suspended],
     spent,
   ])

@@ -6,11 +6,12 @@ import type { AgentOptions } from '../agent.ts'
 import type { Hooks } from '../services/hooks/contract.ts'
 import type { AgentPath } from './path.ts'
 import { createLane, type Lane, type LaneStore } from './play/lane.ts'
-import { type PlayedPath, playInLane } from './play/player.ts'
+import type { PlayedPath } from './play/played.ts'
+import { playInLane } from './play/player.ts'
 
 export { createLane, type Lane, type LaneStore } from './play/lane.ts'
 export { PathMismatch } from './play/mismatch.ts'
-export type { PlayedPath } from './play/player.ts'
+export type { PlayedPath } from './play/played.ts'
 
 /** Everything has a default. */
 export interface PlayOptions {

@@ -45,9 +45,15 @@ export function actorsOf(state: LoopState): readonly string[] {
   return context.calls.filter((call) => phaseOf(call) !== undefined).map(actorIdOf)
 }
 
+/** The call whose question nobody can answer any more: it expires before whatever comes next. */
+export const overdueCall = ({ context, now }: LoopState): Call | undefined =>
+  context.calls.find(({ status, approval }) => status === 'awaiting' && (approval?.expiresAt ?? Infinity) <= now + 1)
+
 /** The plainest thing that can happen next; undefined at rest. From any state it leads to rest. */
 export function plainInput(state: LoopState): PathInput | undefined {
   const { value, context, asked } = state
+  const overdue = overdueCall(state)
+  if (overdue !== undefined) return { type: 'expired', callId: overdue.callId }
   if (value === 'idle') return undefined
   if (value === 'preStep') return { type: 'prepared', decision: 'enter' }
   if (value === 'turnStopping') return { type: 'stopping', decision: 'none' }

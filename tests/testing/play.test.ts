@@ -1,15 +1,31 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { memoryStore } from '../../src/log/stores/memory.ts'
+import type { LogStore } from '../../src/log/store.ts'
+import { sqliteStore } from '../../src/log/stores/sqlite.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import type { PathInput } from '../../src/testing/path-input.ts'
-import { createLane, type Lane, PathMismatch, playOn, playPath } from '../../src/testing/play.ts'
+import { agentPaths } from '../../src/testing/paths.ts'
+import { createLane, type Lane, PathMismatch, playOn, playPath, playPaths } from '../../src/testing/play.ts'
 import { ANSWERED, ASKED, byHand, calls, LAST_STEP, SETUP } from './by-hand.ts'
 
 let lane: Lane
+let folder: string
 beforeAll(async () => {
   lane = await createLane()
+  folder = await mkdtemp(join(tmpdir(), 'pawl-play-'))
 })
-afterAll(() => lane[Symbol.asyncDispose]())
+afterAll(async () => {
+  await lane[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true })
+})
+
+async function* withoutLast<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  yield* all.slice(0, -1)
+}
 
 const crash = { type: 'crash', recovery: 'continue' } as const
 const first = { callId: 'c1' }
@@ -99,6 +115,19 @@ const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[
     [...ASKED, calls('refund'), allowed, { type: 'expired', ...first }, ...LAST_STEP],
   ],
   [
+    'two questions that nobody answers',
+    ['completed'],
+    [
+      ...ASKED,
+      calls('refund', 'ship'),
+      allowed,
+      { type: 'asked', callId: 'c2' },
+      { type: 'expired', ...first },
+      { type: 'expired', callId: 'c2' },
+      ...LAST_STEP,
+    ],
+  ],
+  [
     'a tool that asks before it runs again',
     ['completed'],
     [...ASKED, calls('refund'), allowed, approve, crash, { type: 'approve', ...first, run: 1 }, settled, ...LAST_STEP],
@@ -182,16 +211,29 @@ test('paths share a lane, and die together', async () => {
   expect(all.map(({ ends }) => ends)).toEqual(PLAYED.map(([, ends]) => ends))
 })
 
-test('a store of one’s own is opened again after a crash', async () => {
-  const store = memoryStore()
+test('a store of one’s own is opened again for each crash', async () => {
+  const file = join(folder, 'own.db')
   let opened = 0
   const open = () => {
     opened += 1
-    return { ...store, [Symbol.asyncDispose]: async () => {} }
+    return sqliteStore(file)
   }
-  const path = byHand('crash', [...ASKED, { type: 'fork' }, ...ANSWERED])
+  const path = byHand('crashes', [...ASKED, crash, crash, ...ANSWERED])
   expect((await playPath(path, { store: { open } })).ends).toEqual(['completed'])
-  expect(opened).toBe(1)
+  expect(opened).toBe(3)
+})
+
+test('many paths are played at once, and each is told of', async () => {
+  const paths = agentPaths({ maxSteps: 1, tools: [], extras: 1 }).slice(0, 40)
+  const ends = new Map<string, readonly string[]>()
+  await playPaths(paths, {
+    onPlayed: (path, outcome) => {
+      if ('thrown' in outcome) throw outcome.thrown
+      ends.set(path.label, outcome.ends)
+    },
+  })
+  expect([...ends].sort()).toEqual(paths.map(({ label, ends }) => [label, ends]).sort())
+  expect(ends.size).toBe(40)
 })
 
 describe('what is a user’s own', () => {
@@ -293,6 +335,33 @@ describe('what is not as the path says', () => {
         '  + turn/end {"turn":1,"reason":{"kind":"completed"}}',
       ].join('\n'),
     )
+  })
+
+  test('an event that a crash takes back', async () => {
+    const file = join(folder, 'forgets.db')
+    let opened = 0
+    const open = (): LogStore => {
+      const store = sqliteStore(file)
+      opened += 1
+      return opened === 1 ? store : { ...store, read: (id, options) => withoutLast(store.read(id, options)) }
+    }
+    const crashing = byHand('crash', [...ASKED, crash, ...ANSWERED])
+    await expect(playPath(crashing, { store: { open } })).rejects.toMatchObject({
+      what: 'what was durable and the log',
+    })
+  })
+
+  test('what is thrown, with its place on the path', async () => {
+    const open = (): LogStore => {
+      throw new Error('no store today')
+    }
+    await expect(playPath(path, { store: { open } })).rejects.toThrow('no store today')
+    const impossible = { ...path, steps: path.steps.slice(1) }
+    await expect(playOn(lane, impossible)).rejects.toMatchObject({
+      what: 'what was thrown',
+      step: 0,
+      cause: { name: 'InputRefused' },
+    })
   })
 
   test('a state', async () => {

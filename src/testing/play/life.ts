@@ -10,6 +10,7 @@ import { createPathClock, type PathClock } from './clock.ts'
 import { createPathHooks } from './hooks.ts'
 import { createPathModel } from './model.ts'
 import { mortalStore } from './mortal-store.ts'
+import { immediate } from './patience.ts'
 import { Surroundings } from './surroundings.ts'
 import { createPathTools } from './tools.ts'
 
@@ -34,9 +35,11 @@ export interface Life {
   readonly surroundings: Surroundings
   snapshot(): AgentSnapshot
   /** Counts whatever happens. */
-  readonly changes: () => number
+  changes(): number
   /** Resolves with the next thing that happens after there were that many. */
   changed(since: number): Promise<void>
+  /** Closes, and leaves the turn open. */
+  suspend(): Promise<void>
   /** Drops every actor: no goodbye, nothing more is written or heard. */
   die(): void
   /** What the dead life owned is free again. */
@@ -77,11 +80,24 @@ export async function openLife(options: LifeOptions): Promise<Life> {
     snapshot,
     changes: changes.count,
     changed: changes.since,
+    suspend: () => suspend(agent, clock),
     die() {
       mortal.die()
       agent.actor.stop()
     },
     release: () => mortal.release(),
+  }
+}
+
+async function suspend(agent: Agent, clock: PathClock): Promise<void> {
+  let closed = false
+  const closing = agent.close({ graceMs: 0 }).finally(() => {
+    closed = true
+  })
+  while (!closed) {
+    // A body that runs has its grace, which is over at once.
+    clock.travel(clock.now())
+    await Promise.race([closing, immediate()])
   }
 }
 

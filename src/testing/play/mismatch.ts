@@ -11,6 +11,8 @@ export interface Difference {
   readonly what: string
   readonly expected: readonly string[]
   readonly actual: readonly string[]
+  /** What was thrown where nothing should have been. */
+  readonly cause?: unknown
 }
 
 /** The agent did not do what its path says. */
@@ -24,7 +26,7 @@ export class PathMismatch extends Error {
   readonly actual: readonly string[]
 
   constructor(difference: Difference) {
-    super(describe(difference))
+    super(describe(difference), 'cause' in difference ? { cause: difference.cause } : {})
     this.label = difference.label
     this.step = difference.step
     this.input = difference.inputs.at(-1)

@@ -1,7 +1,13 @@
 /** Waiting for what must happen, in real time: woken by whatever happens, and never for longer than patience lasts. */
-import type { Life } from './life.ts'
+import type { Agent } from '../../agent.ts'
 
-type Changing = Pick<Life, 'changes' | 'changed'>
+/** Something that tells when something happens to it. */
+interface Changing {
+  /** Counts whatever happens. */
+  changes(): number
+  /** Resolves with the next thing that happens after there were that many. */
+  changed(since: number): Promise<void>
+}
 
 /** Looks again whenever something happened. Undefined if nothing more happens for `patienceMs` and it was not found. */
 export async function waitUntil<T>(
@@ -35,7 +41,10 @@ export function within<T>(ms: number, result: Promise<T>): Promise<T | undefined
 export const immediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** All that was recorded is durable, and nothing more happened while that was waited for. */
-export async function isStill({ agent, changes }: Life): Promise<boolean> {
+export async function isStill({
+  agent,
+  changes,
+}: Pick<Changing, 'changes'> & { readonly agent: Pick<Agent, 'session'> }): Promise<boolean> {
   const seen = changes()
   await agent.session.flush()
   await immediate()

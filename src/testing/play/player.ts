@@ -2,47 +2,25 @@
  * Plays one path: gives the agent and its surroundings one input after the other, waits until all is quiet, and holds
  * what happened to what the closed loop says. What a user's own code decides instead is observed, and held to as well.
  */
-import type { AgentOptions } from '../../agent.ts'
 import type { SessionEvent } from '../../log/events.ts'
 import { type AgentSnapshot, createFold } from '../../machines/fold.ts'
 import { callOf } from '../../machines/tool-records.ts'
 import { verify } from '../../machines/verify.ts'
-import type { Hooks } from '../../services/hooks/contract.ts'
 import { type Applied, applyInput, beginLoop } from '../closed-loop.ts'
 import { essenceOf, essenceOfState, isTold } from '../essence.ts'
 import { InputRefused, type LoopState } from '../loop-state.ts'
 import type { AgentPath, PathEvent } from '../path.ts'
 import type { PathInput } from '../path-input.ts'
 import { plainInput } from '../waits.ts'
+import { Comparison, isSame, linesOf } from './comparison.ts'
 import { type Deed, inputTo, perform } from './deeds.ts'
 import type { Lane } from './lane.ts'
 import { type Life, openLife } from './life.ts'
-import { PathMismatch } from './mismatch.ts'
+import type { PathMismatch } from './mismatch.ts'
 import { applyAll, withResult } from './observed.ts'
-import { immediate, isStill, waitUntil, within } from './patience.ts'
+import { isStill, waitUntil, within } from './patience.ts'
+import type { PlayedPath, PlayerOptions } from './played.ts'
 import { standingIn, standingOf } from './standing.ts'
-
-/** What came of a path. */
-export interface PlayedPath {
-  /** The whole durable log; of the last fork, if there was one. */
-  readonly events: readonly SessionEvent[]
-  /** What happened, in order: the inputs of the path, or what a user's own code made of them. */
-  readonly inputs: readonly PathInput[]
-  /** Inputs that nothing waited for any more, after a user's own code had decided otherwise than the path. */
-  readonly skipped: number
-  /** How often what is was held to what must be. */
-  readonly comparisons: number
-  readonly crashes: number
-  /** How the turns ended, in order: kinds of `TurnEndReason`. */
-  readonly ends: readonly string[]
-}
-
-export interface PlayerOptions {
-  readonly hooks: Partial<Hooks>
-  readonly agent: Partial<AgentOptions>
-  /** Real ms to wait for what must happen. */
-  readonly patienceMs: number
-}
 
 /** A path that went another way comes to rest within this many inputs. */
 const MAX_PLAIN_INPUTS = 200
@@ -53,9 +31,10 @@ export async function playInLane(lane: Lane, path: AgentPath, options: PlayerOpt
   const player = new Player(lane, path, options)
   try {
     return await player.play()
+  } catch (thrown) {
+    throw player.mismatch(thrown)
   } finally {
-    await player.leave()
-    lane.leave()
+    await player.leave().finally(() => lane.leave())
   }
 }
 
@@ -70,23 +49,22 @@ class Player {
   readonly #options: PlayerOptions
   readonly #newId: () => string
   readonly #ran = new Set<string>()
-  readonly #inputs: PathInput[] = []
+  readonly #told: Comparison
   readonly #folded = createFold()
   #sessionId: string
   #events: SessionEvent[] = []
   #state: LoopState
   #life!: Life
-  #step = 0
   /** The user's own code decided otherwise than the path: it says no more what must come. */
   #diverged = false
   #skipped = 0
-  #comparisons = 0
   #crashes = 0
 
   constructor(lane: Lane, path: AgentPath, options: PlayerOptions) {
     this.#lane = lane
     this.#path = path
     this.#options = options
+    this.#told = new Comparison(path.label)
     this.#state = beginLoop(path.setup)
     this.#sessionId = lane.newSession()
     let ids = 0
@@ -96,7 +74,7 @@ class Player {
   async play(): Promise<PlayedPath> {
     await this.#open('continue', 0)
     for (const [step, { input, ...expected }] of this.#path.steps.entries()) {
-      this.#step = step
+      this.#told.step = step
       const applied = this.#foresee(input)
       if (applied === undefined) this.#skipped += 1
       else await this.#playInput(input, applied, expected)
@@ -106,12 +84,17 @@ class Player {
     await this.#finish()
     return {
       events: this.#events,
-      inputs: this.#inputs,
+      inputs: this.#told.inputs,
       skipped: this.#skipped,
-      comparisons: this.#comparisons,
+      comparisons: this.#told.count,
       crashes: this.#crashes,
       ends: this.#events.flatMap((event) => (event.type === 'turn/end' ? [event.data.reason.kind] : [])),
     }
+  }
+
+  /** Whatever was thrown, told with its place on the path. */
+  mismatch(thrown: unknown): PathMismatch {
+    return this.#told.mismatch(thrown)
   }
 
   /** Whatever became of the path: nothing of it is left in the lane. */
@@ -133,12 +116,12 @@ class Player {
   }
 
   async #playInput(input: PathInput, foreseen: Applied, planned: Expected): Promise<void> {
-    this.#inputs.push(input)
+    this.#told.inputs.push(input)
     const actual = await this.#outcomeOf(await this.#act(input))
     const isAsForeseen = isSame(actual, [input])
     if (!isAsForeseen) {
       this.#diverged = true
-      this.#inputs.splice(-1, 1, ...actual)
+      this.#told.inputs.splice(-1, 1, ...actual)
     }
     const applied = isAsForeseen ? foreseen : applyAll(this.#state, actual)
     this.#state = applied.state
@@ -165,8 +148,9 @@ class Player {
   }
 
   async #perform(input: Deed): Promise<readonly PathInput[]> {
-    const done = await within(this.#options.patienceMs, perform(this.#life, this.#state, input))
-    return done ?? this.#miss(`an answer to ${JSON.stringify(input)}`)
+    const { patienceMs } = this.#options
+    const done = await within(patienceMs, perform(this.#life, this.#state, input))
+    return done ?? this.#told.miss(`an answer to ${JSON.stringify(input)}`, patienceMs)
   }
 
   /** A real tool is seen by its result, in which hooks may have had their say. */
@@ -184,7 +168,7 @@ class Player {
     const seen = await waitUntil(this.#life, patienceMs, async () =>
       withResult(done, last.callId, await this.#stored(this.#events.length)),
     )
-    return seen ?? this.#miss(`a result of ${last.callId}`)
+    return seen ?? this.#told.miss(`a result of ${last.callId}`, patienceMs)
   }
 
   #isReal(callId: string): boolean {
@@ -197,6 +181,7 @@ class Player {
   async #open(recovery: 'continue' | 'interrupt', now: number): Promise<void> {
     const { setup } = this.#path
     const { hooks, agent } = this.#options
+    if (this.#events.length > 0) await this.#holdBefore()
     this.#life = await openLife({
       setup,
       store: this.#lane.store,
@@ -208,6 +193,12 @@ class Player {
       agent,
       ran: this.#ran,
     })
+  }
+
+  /** What was durable is, to the letter: also what a fork inherited. */
+  async #holdBefore(): Promise<void> {
+    const stored = (await this.#stored(0)).slice(0, this.#events.length)
+    this.#told.compare('what was durable and the log', this.#events.map(plainly), stored.map(plainly))
   }
 
   async #crash({ recovery, cancel }: Extract<PathInput, { type: 'crash' }>, now: number): Promise<void> {
@@ -227,18 +218,8 @@ class Player {
   }
 
   async #suspend(now: number): Promise<void> {
-    const { agent, clock } = this.#life
-    clock.travel(now)
-    let closed = false
-    const closing = agent.close({ graceMs: 0 }).finally(() => {
-      closed = true
-    })
-    while (!closed) {
-      // A body that runs has its grace, which is over at once.
-      clock.travel(now)
-      await Promise.race([closing, immediate()])
-    }
-    await closing
+    this.#life.clock.travel(now)
+    await this.#life.suspend()
     await this.#open('continue', now)
   }
 
@@ -248,8 +229,6 @@ class Player {
     before.die()
     await before.release()
     this.#sessionId = sessionId
-    const seed = (await this.#stored(0)).slice(0, this.#events.length)
-    this.#compare('what the fork inherited', this.#events.map(plainly), seed.map(plainly))
     await this.#open('continue', now)
   }
 
@@ -261,16 +240,16 @@ class Player {
     const events = await this.#stored(this.#events.length)
     this.#events.push(...events)
     for (const event of events) this.#folded.push(event)
-    this.#compare('the durable events', expected.events.map(essenceOf), events.filter(isTold).map(essenceOf))
+    this.#told.compare('the durable events', expected.events.map(essenceOf), events.filter(isTold).map(essenceOf))
     const live = this.#life.snapshot()
-    this.#compare('the live state and the path', essenceOfState(expected.state), essenceOfState(live))
-    this.#compare('the live state and the folded log', linesOf(this.#folded.snapshot()), linesOf(live))
+    this.#told.compare('the live state and the path', essenceOfState(expected.state), essenceOfState(live))
+    this.#told.compare('the live state and the folded log', linesOf(this.#folded.snapshot()), linesOf(live))
     const must = standingIn(this.#state)
     const is = standingOf(this.#life)
-    this.#compare('the actors that live', must.actors, is.actors)
-    this.#compare('what the agent waits for', must.waits, is.waits)
-    this.#compare('the timers that are set', must.timers, is.timers)
-    this.#compare('what was asked and should not', [], this.#life.surroundings.faults)
+    this.#told.compare('the actors that live', must.actors, is.actors)
+    this.#told.compare('what the agent waits for', must.waits, is.waits)
+    this.#told.compare('the timers that are set', must.timers, is.timers)
+    this.#told.compare('what was asked and should not', [], this.#life.surroundings.faults)
   }
 
   /** Nothing more happens, and all that must has; or patience is over, and the comparison tells what is missing. */
@@ -289,26 +268,6 @@ class Player {
     const events: SessionEvent[] = []
     for await (const event of this.#lane.store.read(this.#sessionId, { from })) events.push(event)
     return events
-  }
-
-  #compare(what: string, expected: readonly string[], actual: readonly string[]): void {
-    this.#comparisons += 1
-    if (!isSame(expected, actual)) this.#differ(what, expected, actual)
-  }
-
-  #miss(what: string): never {
-    return this.#differ('what happened', [what], [`nothing within ${this.#options.patienceMs} ms`])
-  }
-
-  #differ(what: string, expected: readonly string[], actual: readonly string[]): never {
-    throw new PathMismatch({
-      label: this.#path.label,
-      step: this.#step,
-      inputs: this.#inputs,
-      what,
-      expected,
-      actual,
-    })
   }
 
   // The end
@@ -331,10 +290,10 @@ class Player {
   async #finish(): Promise<void> {
     if (this.#state.value === 'idle') {
       await this.#life.agent.close()
-      this.#compare('what closing at rest wrote', [], (await this.#stored(this.#events.length)).map(essenceOf))
+      this.#told.compare('what closing at rest wrote', [], (await this.#stored(this.#events.length)).map(essenceOf))
     }
     const verified = verify(this.#events)
-    this.#compare(
+    this.#told.compare(
       'the rules of the log and the log',
       [],
       verified.ok ? [] : verified.violations.map(({ seq, rule, message }) => `${rule} at ${seq}: ${message}`),
@@ -343,9 +302,3 @@ class Player {
 }
 
 const plainly = (event: SessionEvent): string => JSON.stringify(event)
-
-const linesOf = ({ value, context }: Pick<AgentSnapshot, 'value' | 'context'>): readonly string[] =>
-  Object.entries({ value, ...context }).map(([field, said]) => `${field} ${JSON.stringify(said)}`)
-
-const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
-  JSON.stringify(one) === JSON.stringify(other)
