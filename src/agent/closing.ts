@@ -138,6 +138,10 @@ async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: numbe
     },
     Math.min(graceMs, MAX_TIMER_MS),
   )
-  await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
-  clock.clearTimeout(timer)
+  try {
+    await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
+  } finally {
+    // Also when the agent fails meanwhile: a timer holds the process.
+    clock.clearTimeout(timer)
+  }
 }
