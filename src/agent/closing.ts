@@ -88,6 +88,8 @@ class AgentClosing implements Closing {
       if (cancel !== undefined) await this.#endTurn(cancel)
       this.#starts.abort(reason)
       await this.#suspend(graceMs)
+      // Before it is durable: a body that settles meanwhile would go on after the suspension, and start nothing.
+      actor.stop()
       await session.flush()
     } finally {
       this.#starts.abort(reason)
@@ -136,6 +138,10 @@ async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: numbe
     },
     Math.min(graceMs, MAX_TIMER_MS),
   )
-  await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
-  clock.clearTimeout(timer)
+  try {
+    await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
+  } finally {
+    // Also when the agent fails meanwhile: a timer holds the process.
+    clock.clearTimeout(timer)
+  }
 }

@@ -214,6 +214,11 @@ class OwnedSession implements Session, WriterObserver {
     return recorded!
   }
 
+  inTime<T>(answer: Promise<T>): Promise<T> {
+    // Nobody may be waiting for it, and then it keeps no process from ending.
+    return this.#withinTimeout(answer, false)
+  }
+
   acknowledged(events: readonly SessionEvent[], bytes: number): void {
     if (events.length === 0) return
     this.#feed.publish(events, bytes)
@@ -257,12 +262,13 @@ class OwnedSession implements Session, WriterObserver {
     if (release.status === 'rejected') throw asPawlError(release.reason, 'release the session')
   }
 
-  #withinTimeout<T>(answer: Promise<T>): Promise<T> {
+  #withinTimeout<T>(answer: Promise<T>, holds = true): Promise<T> {
     const timeoutMs = this.#options.storeTimeoutMs ?? STORE_TIMEOUT_MS
-    return within(answer, timeoutMs, () => {
+    const late = (): StoreFailure => {
       const why = `The store did not answer within ${timeoutMs} ms: open session "${this.id}" again`
       return new StoreFailure('timeout', why)
-    })
+    }
+    return within(answer, timeoutMs, late, holds)
   }
 
   #isOver(): PawlError {

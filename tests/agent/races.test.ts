@@ -7,6 +7,7 @@ import { memoryStore } from '../../src/log/stores/memory.ts'
 import { hangs, scripted, toolCall } from '../../src/services/adapters/scripted.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { ofType, settle, startAgent, stored, typesOf } from '../kit/agents.ts'
+import { manualClock } from '../kit/manual-clock.ts'
 
 const guarded = (ran: string[]) =>
   tool({
@@ -214,4 +215,25 @@ test('a cancel does not say that the turn is over when closing leaves it open', 
   await started.agent.close({ graceMs: 0 })
   await expect(canceled).rejects.toMatchObject({ code: 'AGENT_CLOSED' })
   expect(typesOf(await stored(started.store, 'session')).at(-1)).toBe('session/suspended')
+})
+
+test('an agent that is robbed while it closes leaves no timer behind', async () => {
+  const stuck = tool({
+    name: 'act',
+    description: 'Acts.',
+    parameters: { type: 'object' },
+    execute: () => new Promise<string>(() => {}),
+  })
+  const clock = manualClock()
+  const store = memoryStore()
+  const model = scripted([toolCall('act', {})])
+  const robbed = await createAgent({ model, tools: [stuck], store, sessionId: 'session', clock })
+  robbed.followup('go')
+  await settle()
+  const closed = robbed.close()
+  await settle()
+  expect(clock.pending).toBe(1)
+  void store.acquire('session', { steal: true })
+  await expect(closed).rejects.toMatchObject({ code: 'FENCED' })
+  expect(clock.pending).toBe(0)
 })

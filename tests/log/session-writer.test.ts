@@ -165,6 +165,17 @@ describe('waiting for the store', () => {
   })
 })
 
+test('an append that is never answered ends the session, also when nobody flushes', async () => {
+  useFakeTimers()
+  const { session } = await setup({ interfere: () => new Promise(() => {}), storeTimeoutMs: 500 })
+  session.append(turnStart())
+  const durable = session.durable(0)
+  vi.advanceTimersByTime(500)
+  await settled()
+  expect(session.failed.aborted).toBe(true)
+  await expect(durable).rejects.toMatchObject({ code: 'STORE_FAILURE', reason: 'timeout' })
+})
+
 /** A message of 400 kB. */
 const big = (id: string): Recordable => ({ type: 'user/message', data: user(id, 'x'.repeat(400_000)) })
 

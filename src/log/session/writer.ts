@@ -36,6 +36,8 @@ export interface WriterOptions {
 }
 
 export interface WriterObserver {
+  /** The answer of the store, or a rejection when it takes too long. */
+  inTime<T>(answer: Promise<T>): Promise<T>
   /** Told of each group once durable, with its rough bytes. */
   acknowledged(events: readonly SessionEvent[], bytes: number): void
   /** Told once, when an append failed for good. */
@@ -176,9 +178,11 @@ class LogWriter implements Writer {
     else this.#options.told.fail(failure)
   }
 
+  /** Bounded, also when nobody flushes: receipts and readers wait for the store as well. */
   async #attempt(events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> {
+    const { ownership, told } = this.#options
     try {
-      await this.#options.ownership.append(events, request)
+      await told.inTime(ownership.append(events, request))
       return undefined
     } catch (thrown) {
       const error = asPawlError(thrown, 'append to the log')
@@ -189,12 +193,12 @@ class LogWriter implements Writer {
   /** Was it written after all? The acknowledgement may have been lost. */
   async #settled(error: PawlError, events: readonly SessionEvent[], request: AppendOptions): Promise<boolean> {
     if (this.#failed || error instanceof Fenced) return false
-    const { store, ownership } = this.#options
+    const { store, ownership, told } = this.#options
     try {
-      if (events.length > 0) return await isWritten(store, ownership.header.id, events)
+      if (events.length > 0) return await told.inTime(isWritten(store, ownership.header.id, events))
       if (error instanceof SeqConflict) return false
       // Only takes and a summary: nothing to read back, and asking again changes nothing that was done.
-      await ownership.append(events, request)
+      await told.inTime(ownership.append(events, request))
       return true
     } catch {
       return false // The first error says more than a failed look or second try.

@@ -1,7 +1,7 @@
 /** Many schedules: each played, counted, and the first that fails made small and told with the line that plays it again. */
 import { type Played, play } from './play.ts'
 import { shrink } from './shrink.ts'
-import { decodeTape, encodeTape, givenTape, seededTape } from './tape.ts'
+import { type Bytes, decodeTape, encodeTape, givenTape, seededTape } from './tape.ts'
 
 export interface Campaign {
   readonly schedules: number
@@ -40,14 +40,14 @@ export const replay = (word: string): Promise<Played> => play(givenTape(decodeTa
 
 /** The report of a failure, smaller than it was found. */
 async function shrunk(seed: number, found: Played): Promise<string> {
-  const fails = async (bytes: readonly number[]): Promise<boolean> => {
+  const fails = async (bytes: Bytes): Promise<boolean> => {
     const { breach } = await play(givenTape(bytes))
     return breach?.rule === found.breach?.rule
   }
   const tape = await shrink(found.tape, fails)
   const played = await play(givenTape(tape))
   const first = reportOf(`PAWL_TAPE=${encodeTape(tape)} ${AGAIN}`, played, 400)
-  return `PAWL_SEED=${seed} ${AGAIN}\nand smaller, ${tape.length} choices instead of ${found.tape.length}:\n${first}`
+  return `PAWL_SEED=${seed} ${AGAIN}\nand smaller, ${tape.length} steps instead of ${found.tape.length}:\n${first}`
 }
 
 /** The line to paste, the schedule in words, and what broke. */
@@ -79,6 +79,7 @@ const GROUPS = [
   'outside',
   'posted',
   'probe',
+  'resumed',
   'tool',
   'not',
   'warning',

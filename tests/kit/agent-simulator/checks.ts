@@ -22,6 +22,9 @@ async function checkSession(truth: Truth, session: MirroredSession): Promise<voi
   const stored: SessionEvent[] = []
   for await (const event of store.read(session.id)) stored.push(event)
   world.count('events', stored.length)
+  for (const event of stored) if (event.type === 'session/resumed') world.count(`resumed to ${event.data.recovery}`)
+  const again = stored.filter(({ type, data }) => type === 'tool/dispatch' && data.run > 1)
+  world.count('bodies allowed again', again.length)
   world.must(stored.length === session.log.length, 'STORE', () => `${session.id}: the store forgot events`)
   const verified = verify(stored)
   if (!verified.ok) {

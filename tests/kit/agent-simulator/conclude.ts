@@ -1,4 +1,5 @@
 /** Leads a world to rest: every session is opened if nobody has it, its questions are answered, and at last it is cancelled. */
+import type { Host } from './host.ts'
 import { answer } from './owner-acts.ts'
 import type { Scene } from './scene.ts'
 
@@ -16,7 +17,24 @@ export async function conclude(scene: Scene): Promise<void> {
   }
   await atRest(scene)
   await closeAll(scene)
+  await reopenAll(scene)
 }
+
+/** A session at rest is opened and closed, and nothing is written. */
+async function reopenAll(scene: Scene): Promise<void> {
+  const { truth, world } = scene
+  const [process, before] = [world.spawn('p'), new Map(scene.sessions.map((id) => [id, headOf(scene, id)]))]
+  for (const id of scene.sessions) await scene.open(id, process, true)
+  for (let steps = 0; steps < PATIENCE && world.waiting > 0; steps++) await world.stepPending()
+  await closeAll(scene)
+  for (const [id, head] of before) {
+    const written = truth.sessions.get(id)?.log.slice(head) ?? []
+    const what = written.map(({ type }) => type)
+    world.must(what.length === 0, 'REST-WRITES', () => `${id} was opened at rest, and ${what.join(', ')} written`)
+  }
+}
+
+const headOf = ({ truth }: Scene, id: string): number => truth.sessions.get(id)?.log.length ?? 0
 
 /** Does the next thing there is to do; true once there is nothing. */
 async function isAtRest(scene: Scene): Promise<boolean> {
@@ -39,6 +57,7 @@ async function isAtRest(scene: Scene): Promise<boolean> {
     await world.run(host.process, () => answer(scene, host, agent, asked))
     return false
   }
+  checkTimers(scene)
   if (await nextTimer(scene)) return false
   return !(await cancelWhatHangs(scene)) && !(await openWhatIsStuck(scene))
 }
@@ -75,6 +94,24 @@ async function nextTimer({ world }: Scene): Promise<boolean> {
   return true
 }
 
+/** ms: chunks that wait for more of them, and an append that waits for the store. */
+const NO_LEAK = [20, 30_000]
+
+/** An agent at rest waits for nothing: what its turns had to wait for is over with them. */
+function checkTimers({ world, hosts }: Scene): void {
+  const busy = hosts.filter((host) => host.process.alive && isBusy(host))
+  const left = world.clock.timers.filter(
+    ({ owner, ms }) => !NO_LEAK.includes(ms) && !busy.some(({ process }) => process === owner),
+  )
+  world.must(left.length === 0, 'TIMER-AT-REST', () => left.map(({ ms }) => `${ms} ms`).join(', '))
+}
+
+function isBusy({ agent, state }: Host): boolean {
+  if (agent === undefined) return state === 'opening'
+  const isOver = agent.status === 'failed' || agent.status === 'closed'
+  return !isOver && agent.actor.getSnapshot().value !== 'idle'
+}
+
 /** A fork that was cut off is deleted, as its error says. */
 async function discard(scene: Scene, session: string): Promise<void> {
   scene.sessions.splice(scene.sessions.indexOf(session), 1)
@@ -97,7 +134,8 @@ async function closeAll(scene: Scene): Promise<void> {
   const { world } = scene
   for (const host of scene.hosts) {
     const agent = host.agent
-    if (agent === undefined || !host.process.alive) continue
+    if (agent === undefined || !host.process.alive || host.state === 'over') continue
+    host.state = 'over'
     await world.run(host.process, () => scene.expect(host.process, `last close of ${host.name}`, agent.close()))
   }
   await world.run(scene.client, () => {

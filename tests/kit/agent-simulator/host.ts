@@ -40,6 +40,8 @@ export class Host {
 export interface Opening {
   readonly steal: boolean
   readonly faults: StoreFaults
+  /** A folder for what a failing store did not take. */
+  readonly unsaved: string | undefined
 }
 
 /** Errors that opening may end with in a world like this one. */
@@ -75,8 +77,8 @@ function drawnOptions({ world: { tape, calm } }: Truth, process: SimProcess): Pa
   return {
     maxSteps: 3,
     maxParallelToolCalls: tape.pick([10, 1, 2]),
-    maxResumes: tape.pick([3, 1]),
-    recovery: tape.chance(0.3) ? 'interrupt' : 'continue',
+    maxResumes: tape.pick([3, 3, 1]),
+    recovery: tape.chance(0.2) ? 'interrupt' : 'continue',
     ...(tape.chance(0.1) ? { limits: { turn: tape.pick([{ tokens: 25 }, { timeMs: 3_000 }]) } } : {}),
     ...(tape.chance(0.04) ? { limits: { session: { tokens: 100 } } } : {}),
     ...(tape.chance(0.2) ? { retry: tape.pick([{ mode: 'always' } as const, { maxRetries: 1 }]) } : {}),
@@ -86,7 +88,7 @@ function drawnOptions({ world: { tape, calm } }: Truth, process: SimProcess): Pa
   }
 }
 
-function served(truth: Truth, host: Host, { steal, faults }: Opening): AgentOptions {
+function served(truth: Truth, host: Host, { steal, faults, unsaved }: Opening): AgentOptions {
   const { world } = truth
   const { process, sessionId } = host
   return {
@@ -96,6 +98,7 @@ function served(truth: Truth, host: Host, { steal, faults }: Opening): AgentOpti
     store: wire(truth, process, faults),
     sessionId,
     ...(steal ? { steal } : {}),
+    ...(unsaved === undefined ? {} : { fallbackDir: unsaved }),
     system: 'You are simulated',
     clock: world.clock.of(process),
     random: () => world.tape.draw(),

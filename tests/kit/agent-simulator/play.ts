@@ -1,4 +1,7 @@
 /** One schedule, from an empty store to rest: everything in it follows from the tape. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { memoryStore } from '../../../src/log/stores/memory.ts'
 import { checkAll } from './checks.ts'
 import { takeGlobalTimers } from './clock.ts'
@@ -8,9 +11,9 @@ import { actFromOutside } from './outside-acts.ts'
 import { actAsOwner } from './owner-acts.ts'
 import { takeProcessEvents } from './process-events.ts'
 import { Scene } from './scene.ts'
-import type { Tape } from './tape.ts'
+import type { Bytes, Tape } from './tape.ts'
 import type { StoreFaults } from './wire.ts'
-import { type Breach, World } from './world.ts'
+import { type Breach, type SimProcess, World } from './world.ts'
 
 export interface Played {
   /** The first promise that broke. */
@@ -19,7 +22,7 @@ export interface Played {
   readonly story: readonly string[]
   readonly counts: ReadonlyMap<string, number>
   /** The bytes drawn while something could still fail. */
-  readonly tape: readonly number[]
+  readonly tape: Bytes
   /** The final logs, as text. */
   readonly logs: string
 }
@@ -37,13 +40,15 @@ export async function play(tape: Tape): Promise<Played> {
   const truth = new Truth(world, memoryStore())
   const giveBackTimers = takeGlobalTimers(world.clock, () => world.running)
   const giveBackProcess = takeProcessEvents(world)
+  const unsaved = mkdtempSync(join(tmpdir(), 'pawl-simulated-'))
   try {
-    await drive(new Scene(truth, tape.pick(FAULTS)))
+    await drive(new Scene(truth, tape.pick(FAULTS), tape.chance(0.2) ? unsaved : undefined))
   } catch (error) {
     world.breach('SIMULATOR', error instanceof Error ? `${error.stack}` : String(error))
   } finally {
     giveBackTimers()
     giveBackProcess()
+    rmSync(unsaved, { recursive: true, force: true })
   }
   const logs = JSON.stringify([...truth.sessions].map(([id, { log }]) => [id, log]))
   const { story, counts } = world
@@ -53,6 +58,7 @@ export async function play(tape: Tape): Promise<Played> {
 async function drive(scene: Scene): Promise<void> {
   const { world } = scene
   const { tape } = world
+  const weather: Weather = { crashes: tape.pick([0.4, 1, 3]), noise: tape.pick([1, 0.5, 0.25]) }
   const sessions = tape.weighted([
     [4, 1],
     [2, 2],
@@ -62,21 +68,32 @@ async function drive(scene: Scene): Promise<void> {
   for (let i = 0; i < sessions; i++) scene.sessions.push(`s${i + 1}`)
   for (const session of scene.sessions) await scene.open(session, scene.process(tape.below(2)), false)
   const length = 60 + tape.below(240)
-  for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) await step(scene)
+  for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) {
+    tape.nextStep()
+    await step(scene, weather)
+  }
+  tape.stop()
   if (world.breaches.length === 0) await conclude(scene)
   if (world.breaches.length === 0) await checkAll(scene)
 }
 
+/** How often processes die, and how much people do while agents work. */
+interface Weather {
+  readonly crashes: number
+  readonly noise: number
+}
+
 /** What happens next. */
-async function step(scene: Scene): Promise<void> {
+async function step(scene: Scene, { crashes, noise }: Weather): Promise<void> {
   const { world } = scene
+  const risk = working(scene).length > 0 ? 15 * crashes : crashes
   const kind = world.tape.weighted([
     [world.waiting > 0 ? 80 : 0, 'something that waits'],
-    [world.clock.timers.length > 0 ? (world.waiting > 0 ? 4 : 30) : 0, 'a timer'],
-    [11, 'a user'],
-    [4, 'an outsider'],
-    [1.5, 'an opening'],
-    [0.8, 'a crash'],
+    [timerWeight(world), 'a timer'],
+    [11 * noise, 'a user'],
+    [4 * noise, 'an outsider'],
+    [1.5 * noise, 'an opening'],
+    [risk, 'a crash'],
   ] as const)
   switch (kind) {
     case 'something that waits':
@@ -101,6 +118,14 @@ async function step(scene: Scene): Promise<void> {
   for (const host of scene.hosts) if (host.living !== undefined) host.checkFold()
 }
 
+/** While something waits, little time passes: a store that answers in seconds is not one that is too late. */
+function timerWeight({ waiting, clock: { timers, now } }: World): number {
+  const [next] = timers
+  if (next === undefined) return 0
+  if (waiting === 0) return 40
+  return next.at - now <= 1_000 ? 4 : 0.4
+}
+
 async function act(scene: Scene, session: string): Promise<void> {
   const [host] = scene.living(session)
   if (host?.living !== undefined) await actAsOwner(scene, host, host.living)
@@ -115,9 +140,20 @@ async function open(scene: Scene, session: string): Promise<void> {
   await scene.open(session, scene.process(tape.below(2)), taken ? tape.chance(0.6) : tape.chance(0.5))
 }
 
+/** Processes in which a tool's body runs: whatever comes of that is the point of a crash. */
+function working(scene: Scene): readonly SimProcess[] {
+  const { truth, sessions } = scene
+  const busy = (id: string): boolean =>
+    truth.sessions
+      .get(id)
+      ?.snapshot()
+      .context.calls.some(({ status }) => status === 'dispatched') ?? false
+  return sessions.filter(busy).flatMap((id) => scene.living(id).map(({ process }) => process))
+}
+
 async function crash(scene: Scene): Promise<void> {
   const { world } = scene
-  const alive = [...scene.processes.filter(({ alive }) => alive), scene.client]
+  const alive = [...working(scene), ...scene.processes.filter(({ alive }) => alive), scene.client]
   const dying = world.tape.pick(alive)
   await world.kill(dying)
   if (dying === scene.client) scene.newClient()

@@ -20,7 +20,12 @@ export function takeProcessEvents(world: World): () => void {
   const { emitWarning } = process
   const { error } = console
   process.emitWarning = (warning: string | Error) =>
-    world.count(`warning ${String(warning).split(/[:"]/)[0]?.slice(0, 40)}`)
+    world.count(
+      `warning ${String(warning)
+        .replace(/^\d+ events?/, 'Events')
+        .split(/[:"]/)[0]
+        ?.trim()}`,
+    )
   // What a failing store did not take is told there.
   console.error = () => world.count('unsaved tails told')
   return () => {

@@ -43,7 +43,11 @@ export class Scene {
   client: SimProcess
   outside: LogStore
 
-  constructor(truth: Truth, faults: StoreFaults) {
+  /** Where agents keep what a failing store did not take, if anywhere. */
+  readonly unsaved: string | undefined
+
+  constructor(truth: Truth, faults: StoreFaults, unsaved: string | undefined) {
+    this.unsaved = unsaved
     this.truth = truth
     this.world = truth.world
     this.faults = faults
@@ -67,7 +71,7 @@ export class Scene {
     this.world.tell(`${process.name} opens ${sessionId}${steal ? ', taking it' : ''}`)
     let host: Host | undefined
     await this.world.run(process, () => {
-      host = openHost(this.truth, process, sessionId, { steal, faults: this.faults })
+      host = openHost(this.truth, process, sessionId, { steal, faults: this.faults, unsaved: this.unsaved })
     })
     if (host === undefined) throw new Error('A step runs what it is given')
     this.hosts.push(host)

@@ -1,6 +1,5 @@
 /** A failing tape made shorter and plainer, as long as it fails in the same way: what is left is what it takes. */
-
-type Bytes = readonly number[]
+import type { Bytes } from './tape.ts'
 
 interface Search {
   best: Bytes
@@ -9,55 +8,53 @@ interface Search {
   readonly fails: (bytes: Bytes) => Promise<boolean>
 }
 
-/** The plainest tape found in `plays` tries that still `fails`. */
-export async function shrink(bytes: Bytes, fails: Search['fails'], plays = 500): Promise<Bytes> {
+/** The plainest tape found in `plays` tries that still `fails`: fewer steps first, then plainer ones. */
+export async function shrink(bytes: Bytes, fails: Search['fails'], plays = 600): Promise<Bytes> {
   const search: Search = { best: trimmed(bytes), left: plays, fails }
-  await cutEnd(search)
-  for (let before = -1; before !== search.best.length && search.left > 0; ) {
+  for (let before = Number.POSITIVE_INFINITY; search.best.length < before && search.left > 0; ) {
     before = search.best.length
-    await eachBlock(search, (tape, from, to) => [...tape.slice(0, from), ...tape.slice(to)])
-    await eachBlock(search, (tape, from, to) => tape.map((byte, i) => (i >= from && i < to ? 0 : byte)))
+    await eachBlock(search, (best, from, to) => [...best.slice(0, from), ...best.slice(to)])
   }
-  await halve(search)
+  await eachBlock(search, (best, from, to) => best.map((step, i) => (i >= from && i < to ? [] : step)))
+  await eachByte(search)
   return search.best
 }
 
-/** Zeros at the end say nothing: a tape that is used up gives them anyway. */
+/** Zeros at the end of a step say nothing, and neither do empty steps at the end of a tape. */
 function trimmed(bytes: Bytes): Bytes {
-  let length = bytes.length
-  while (length > 0 && bytes[length - 1] === 0) length--
-  return bytes.slice(0, length)
+  const steps = bytes.map((step) => step.slice(0, step.findLastIndex((byte) => byte !== 0) + 1))
+  return steps.slice(0, steps.findLastIndex((step) => step.length > 0) + 1)
 }
 
 async function accepts(search: Search, candidate: Bytes): Promise<boolean> {
   const tape = trimmed(candidate)
-  const same = tape.length === search.best.length && tape.every((byte, i) => byte === search.best[i])
-  if (same || search.left <= 0) return false
+  if (search.left <= 0 || JSON.stringify(tape) === JSON.stringify(search.best)) return false
   search.left--
   if (!(await search.fails(tape))) return false
   search.best = tape
   return true
 }
 
-/** The shortest beginning that fails, by halves. */
-async function cutEnd(search: Search): Promise<void> {
-  for (let length = search.best.length >> 1; length > 0; length >>= 1) {
-    while (search.best.length > length && (await accepts(search, search.best.slice(0, search.best.length - length)))) {}
-  }
-}
-
-async function eachBlock(search: Search, change: (tape: Bytes, from: number, to: number) => Bytes): Promise<void> {
+/** Blocks of steps, of half of them down to one, from the end: what came last mostly matters least. */
+async function eachBlock(search: Search, change: (best: Bytes, from: number, to: number) => Bytes): Promise<void> {
   for (let size = Math.max(1, search.best.length >> 1); size >= 1 && search.left > 0; size >>= 1) {
-    for (let from = 0; from < search.best.length && search.left > 0; ) {
-      if (!(await accepts(search, change(search.best, from, from + size)))) from += size
-      else if (search.best[from] === 0) from += size
+    for (let to = search.best.length; to > 0 && search.left > 0; to -= size) {
+      await accepts(search, change(search.best, Math.max(0, to - size), to))
+      to = Math.min(to, search.best.length + size)
     }
   }
 }
 
-async function halve(search: Search): Promise<void> {
+/** Each byte: none at all, or half of it. */
+async function eachByte(search: Search): Promise<void> {
   for (let at = 0; at < search.best.length; at++) {
-    const half = (tape: Bytes): Bytes => tape.map((byte, i) => (i === at ? byte >> 1 : byte))
-    while ((search.best[at] ?? 0) > 0 && (await accepts(search, half(search.best)))) {}
+    for (let index = 0; index < (search.best[at]?.length ?? 0) && search.left > 0; index++) {
+      const byte = search.best[at]?.[index] ?? 0
+      if (byte === 0 || (await accepts(search, withByte(search.best, at, index, 0)))) continue
+      await accepts(search, withByte(search.best, at, index, byte >> 1))
+    }
   }
 }
+
+const withByte = (bytes: Bytes, at: number, index: number, byte: number): Bytes =>
+  bytes.map((step, i) => (i === at ? step.map((old, j) => (j === index ? byte : old)) : step))

@@ -15,11 +15,18 @@ export interface Tape {
   pick<T>(items: readonly T[]): T
   /** One of the choices, as often as its weight says; the first with a weight is the plainest. */
   weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T
-  /** Nothing is left on it. */
+  /** What is drawn from here on belongs to the next step: a tape without some step leaves the choices of others as they are. */
+  nextStep(): void
+  /** From here on every choice is the plainest, and none is kept. */
+  stop(): void
+  /** No step is left on it. */
   readonly ended: boolean
-  /** The bytes drawn so far. */
-  readonly drawn: readonly number[]
+  /** What was drawn so far, a list of bytes a step. */
+  readonly drawn: Bytes
 }
+
+/** The choices of a schedule: those made before its first step, then those of each. */
+export type Bytes = readonly (readonly number[])[]
 
 /** A tape without end, the same for the same seed (mulberry32). */
 export function seededTape(seed: number): Tape {
@@ -33,13 +40,16 @@ export function seededTape(seed: number): Tape {
 }
 
 /** The bytes given, then zeros. */
-export const givenTape = (bytes: readonly number[]): Tape => tapeFrom((index) => bytes[index], bytes.length)
+export const givenTape = (bytes: Bytes): Tape => tapeFrom((step, index) => bytes[step]?.[index], bytes.length)
 
-function tapeFrom(byteAt: (index: number) => number | undefined, length = Number.POSITIVE_INFINITY): Tape {
-  const drawn: number[] = []
+function tapeFrom(byteAt: (step: number, index: number) => number | undefined, steps = Number.POSITIVE_INFINITY): Tape {
+  let step: number[] = []
+  const drawn = [step]
+  let stopped = false
   const draw = (): number => {
-    const byte = byteAt(drawn.length) ?? 0
-    drawn.push(byte)
+    if (stopped) return 0
+    const byte = byteAt(drawn.length - 1, step.length) ?? 0
+    step.push(byte)
     return byte / 256
   }
   const weighted: Tape['weighted'] = (choices) => {
@@ -56,16 +66,33 @@ function tapeFrom(byteAt: (index: number) => number | undefined, length = Number
     chance: (probability) => draw() >= 1 - probability,
     below: (limit) => Math.floor(draw() * limit),
     pick: (items) => weighted(items.map((item) => [1, item] as const)),
+    nextStep() {
+      step = []
+      drawn.push(step)
+    },
+    stop() {
+      stopped = true
+    },
     get ended() {
-      return drawn.length >= length
+      return drawn.length >= steps
     },
     drawn,
   }
 }
 
-/** A tape as a word to paste. */
-export const encodeTape = (bytes: readonly number[]): string =>
-  deflateRawSync(Uint8Array.from(bytes), { level: 9 }).toString('base64url')
+/** A tape as a word to paste: each step's length, then its bytes. */
+export function encodeTape(bytes: Bytes): string {
+  const flat = bytes.flatMap((step) => [step.length >> 8, step.length & 255, ...step])
+  return deflateRawSync(Uint8Array.from(flat), { level: 9 }).toString('base64url')
+}
 
 /** @throws for what `encodeTape` did not make */
-export const decodeTape = (word: string): readonly number[] => [...inflateRawSync(Buffer.from(word, 'base64url'))]
+export function decodeTape(word: string): Bytes {
+  const flat = [...inflateRawSync(Buffer.from(word, 'base64url'))]
+  const steps: number[][] = []
+  while (flat.length > 0) {
+    const [high = 0, low = 0] = flat.splice(0, 2)
+    steps.push(flat.splice(0, high * 256 + low))
+  }
+  return steps
+}

@@ -113,7 +113,8 @@ function owned(line: Line, owner: Ownership): Ownership {
       }
       await truth.world.turn(process, `no more commands for ${id}`)
     },
-    release: () => call(line, `release ${id}`, () => owner.release()),
+    release: () =>
+      call(line, `${owner.header.parentSession === undefined ? 'release' : 'leave'} ${id}`, () => owner.release()),
   }
 }
 
