@@ -9,7 +9,7 @@ const rulesOf = (events: Iterable<unknown>) => [
 ]
 
 const calls = (...ids: readonly string[]) => [k.opened(), k.asksFor(ids.map((id) => ({ id })))]
-const waits = (id: string) => k.insert('next-turn', [k.item(id)])
+const waits = (id: string, start = 0) => k.insert('next-turn', [k.item(id)], { start })
 const failure = { message: 'busy', code: 'SERVER' }
 const retry = (attempt: number, n: number, more: object = {}) =>
   k.ev('llm/retry', {
@@ -429,7 +429,7 @@ test.each(Object.entries(broken))('%s is found where it is broken', (rule, draft
 const closedStep = [k.opened(), k.textChunks('a'), k.answer('a'), k.stepEnd()]
 const claimedOnly = k.opened().slice(0, 3)
 const limitCause = { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } } as const
-const repeated = { kind: 'repeated-call', name: 'look', count: 6 } as const
+const repeated = { kind: 'repeated-call', name: 'look', count: 2 } as const
 const note = { type: 'todo/write', data: {}, ignorable: true } as const
 const start = (index = 0) => k.chunk({ type: 'block-start', index, blockType: 'text' })
 const text = (index = 0) => k.chunk({ type: 'text-delta', index, text: 'a' })
@@ -703,6 +703,11 @@ const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
     [calls('c1'), k.toolCall('c1'), onCrash('probe'), k.endSeed, k.resumed(), k.result('c1')],
   ],
   [
+    'a failure of its own after a crash, from a call that was not run again',
+    'RESULT-AFTER-CRASH',
+    [calls('c1'), k.toolCall('c1'), onCrash('rerun'), k.resumed(), k.result('c1', 'TOOL_TIMEOUT')],
+  ],
+  [
     'a late result of a call that has no other answer',
     'LATE-RESULT',
     [
@@ -737,12 +742,12 @@ const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
   [
     'an answer with fewer sources',
     'ANSWER-SOURCES',
-    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9] })],
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [7, 8, 9, 10] })],
   ],
   [
     'an answer with other sources',
     'ANSWER-SOURCES',
-    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [5, 7, 8, 9, 10] })],
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6, 8, 9, 10, 11] })],
   ],
   [
     'an interrupted answer that asks for tools',
@@ -814,13 +819,6 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     onCrash('probe', 2),
     k.result('c1'),
   ],
-  'a failure after a crash, from a call that was not run again': [
-    calls('c1'),
-    k.toolCall('c1'),
-    onCrash('rerun'),
-    k.resumed(),
-    k.result('c1', 'TOOL_TIMEOUT'),
-  ],
   'a fork between an approved rerun and its dispatch': [
     calls('c1'),
     k.toolCall('c1'),
@@ -871,7 +869,7 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
   'an answer that cites its chunks': [
     k.opened(),
     k.textChunks('a'),
-    k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9, 10] }),
+    k.answer('a', {}, { sourceEventSeqs: [7, 8, 9, 10, 11] }),
   ],
   'an approval, and a note before its dispatch': [
     calls('c1'),
@@ -889,12 +887,12 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     k.aborted(),
     waits('m3'),
   ],
-  'a turn that ended before its first step leaves what waits': [claimedOnly, waits('m2'), k.turnEnd(), waits('m3')],
+  'a turn that ended before its first step leaves what waits': [claimedOnly, waits('m2'), k.turnEnd(), waits('m3', 1)],
   'a turn that failed leaves what waits': [
     closedStep,
     waits('m2'),
     k.turnEnd(1, { kind: 'error', error: failure }),
-    waits('m3'),
+    waits('m3', 1),
   ],
   'an interrupted turn leaves what waits': [
     claimedOnly,
@@ -902,7 +900,7 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     interrupt,
     k.insert('next-turn', [k.item('m1')]),
     interrupted,
-    waits('m3'),
+    waits('m3', 2),
   ],
   'a message steered in when the steps are spent': [
     k.opened('m1', 1, { maxSteps: 1 }),
@@ -912,13 +910,27 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     k.insert('next-step', [k.item('s1')]),
     k.turnEnd(1, { kind: 'max-steps', maxSteps: 1 }),
   ],
-  'a call repeated too often': [claimedOnly, k.turnCancel(1, { cause: repeated }), waits('m1'), k.turnEnd(1, repeated)],
+  'a call repeated too often': [
+    k.opened(),
+    k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(0, -1),
+    k.turnCancel(1, { cause: repeated, keepInbox: true }),
+    k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(-1),
+    ['c1', 'c2'].map((id) => [k.toolCall(id), k.result(id, 'ABORTED_BEFORE_DISPATCH')]),
+    k.stepEnd('aborted'),
+    k.turnEnd(1, repeated),
+  ],
   'a message put in its own place': [
     waits('m1'),
     k.spliced({ deleteCount: 1, outcome: 'canceled', inserted: [k.item('m1')] }),
   ],
   'a message of the parent, sent to the fork again': [waits('m1'), k.endSeed, waits('m1')],
-  'a turn closed in a second opening': [claimedOnly, interrupt, interrupt, waits('m1'), interrupted],
+  'a turn closed in a second opening': [
+    claimedOnly,
+    interrupt,
+    k.resumed({ recovery: 'interrupt', resumes: 2 }),
+    waits('m1'),
+    interrupted,
+  ],
 }
 
 test.each(Object.entries(alsoGood))('%s: nothing is wrong', (_, drafts) => {

@@ -237,8 +237,8 @@ function checkCode(frame: Frame, report: Report, call: Call, code: string | unde
   const left = isLeft(frame, call)
   const ending = frame.cancel !== null || frame.interrupted
   // A probe may have found out that a dispatched call did not run.
-  if (NEVER_RAN.has(code) && call.run > 0 && call.onCrash !== 'probe') report('RESULT-CODE', says)
-  if (NEVER_RAN.has(code) && !ending && !isCut(frame, call)) report('RESULT-CODE', `${says}, and nothing ended it`)
+  const mayHaveRun = call.run > 0 && call.onCrash !== 'probe'
+  if (NEVER_RAN.has(code) && (mayHaveRun || !(ending || isCut(frame, call)))) report('RESULT-CODE', says)
   if (code === 'TOOL_OUTCOME_UNKNOWN' && !(call.run > 0 && (left || ending || call.state === 'refused')))
     report('RESULT-CODE', says)
   const synthetic = NEVER_RAN.has(code) || code === 'TOOL_OUTCOME_UNKNOWN'
