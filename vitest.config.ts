@@ -12,7 +12,7 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['tests/**/*.test.ts'],
+    include: ['tests/**/*.test.ts', 'examples/**/*.test.ts'],
     globalSetup: 'tests/kit/build.ts',
     environment: 'node',
     pool: 'forks',

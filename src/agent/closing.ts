@@ -88,6 +88,8 @@ class AgentClosing implements Closing {
       if (cancel !== undefined) await this.#endTurn(cancel)
       this.#starts.abort(reason)
       await this.#suspend(graceMs)
+      // Before it is durable: a body that settles meanwhile would go on after the suspension, and start nothing.
+      actor.stop()
       await session.flush()
     } finally {
       this.#starts.abort(reason)

@@ -109,7 +109,11 @@ export const pending = (context: AgentContext): boolean => hasMessage(context.in
 export const owed = (context: AgentContext): boolean => (context.drain || context.latch) && pending(context)
 
 /** The codes of results that say nothing of the tool's own work: they are no progress. */
-const SYNTHETIC: ReadonlySet<string> = new Set(['TOOL_OUTCOME_UNKNOWN', 'TOOL_NOT_STARTED', 'ABORTED_BEFORE_DISPATCH'])
+const SYNTHETIC: ReadonlySet<string | undefined> = new Set([
+  'TOOL_OUTCOME_UNKNOWN',
+  'TOOL_NOT_STARTED',
+  'ABORTED_BEFORE_DISPATCH',
+])
 
 /** The context after a durable event; the same object for an event that does not move. */
 export function evolve(context: AgentContext, event: Evolvable): AgentContext {
@@ -177,7 +181,6 @@ function spliced(context: AgentContext, data: EventMap['agent/inbox/spliced']): 
 
 /** A claimed message that is inserted again is no longer claimed. */
 function putBack(claimed: readonly Claimed[], inserted: readonly InboxItem[]): readonly Claimed[] {
-  if (claimed.length === 0 || inserted.length === 0) return claimed
   const ids = new Set(inserted.filter(isMessage).map((item) => item.message.id))
   return claimed.filter(({ item }) => !(isMessage(item) && ids.has(item.message.id)))
 }
@@ -215,7 +218,6 @@ function stepEnded(context: AgentContext, { outcome }: EventMap['step/end']): Ag
 }
 
 function planned(data: EventMap['assistant/message']): readonly Call[] {
-  if (data.calls.length === 0) return []
   const blocks = data.message.content.filter((block): block is ToolCallBlock => block.type === 'tool-call')
   const raw = new Map(blocks.map((block) => [block.id, block.arguments]))
   return data.calls.map((call) => ({ ...call, arguments: raw.get(call.callId) ?? '', status: 'planned', run: 0 }))
@@ -258,7 +260,7 @@ function dispatched(call: Call, data: EventMap['tool/dispatch']): Call {
 }
 
 function answered(context: AgentContext, data: EventMap['tool/result']): AgentContext {
-  const synthetic = SYNTHETIC.has(data.error?.code ?? '')
+  const synthetic = SYNTHETIC.has(data.error?.code)
   const next = withCall(context, data.message.source.callId, (call) => ({
     ...call,
     status: 'settled',
@@ -280,7 +282,7 @@ const resumed = (context: AgentContext, data: EventMap['session/resumed']): Agen
 const seedEnded = (context: AgentContext): AgentContext => ({
   ...context,
   inbox: {
-    'next-turn': context.inbox['next-turn'].filter((item) => !isMessage(item)),
+    'next-turn': [],
     'next-step': context.inbox['next-step'].filter((item) => !isMessage(item)),
   },
   drain: false,

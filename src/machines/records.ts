@@ -131,12 +131,9 @@ export const ownReason = ({ maxTokens }: AgentContext): TurnEndReason => ({
 const errorReason = (error: LlmFailure): TurnEndReason => ({ kind: 'error', error })
 
 /** A cancelled turn's end: aborted, or by the bound that cancelled it. */
-function endCancelled(context: AgentContext): Events {
-  const cause = context.cancel?.cause ?? { kind: 'user' }
+function endCancelled(context: AgentContext, { cause, keepInbox }: NonNullable<AgentContext['cancel']>): Events {
   const reason: TurnEndReason = isBound(cause) ? cause : { kind: 'aborted', cause }
-  return context.cancel?.keepInbox
-    ? followedBy(context, putBack(context), (after) => endTurn(after, reason))
-    : endTurn(context, reason)
+  return keepInbox ? followedBy(context, putBack(context), (after) => endTurn(after, reason)) : endTurn(context, reason)
 }
 
 const endInterrupted = (context: AgentContext): Events =>
@@ -225,7 +222,7 @@ export function openTurn(context: AgentContext): Events {
 
 /** Enters the step, or ends the turn: `agent/pre-step` decided. */
 export function enterStep(context: AgentContext, decision: PreparedDecision): Events {
-  if (context.cancel !== null) return endCancelled(context)
+  if (context.cancel !== null) return endCancelled(context, context.cancel)
   switch (decision.kind) {
     case 'failed':
       return endTurn(context, errorReason(decision.failure))
@@ -251,7 +248,7 @@ function enterWith(context: AgentContext, messages: readonly UserMessage[]): Eve
 
 /** A crash, or a cancel that a crash cut short, ends a turn that has no step open. */
 export const finishTurn = (context: AgentContext): Events =>
-  context.cancel !== null ? endCancelled(context) : endInterrupted(context)
+  context.cancel !== null ? endCancelled(context, context.cancel) : endInterrupted(context)
 
 // The request
 
@@ -263,8 +260,9 @@ const visible = (content: readonly ContentBlock[]): readonly ContentBlock[] =>
   )
 
 function interruptedMessage(context: AgentContext, answer: Answer | undefined): Events {
-  const content = visible(answer?.message.content ?? [])
-  if (answer === undefined || content.length === 0) return NOTHING
+  if (answer === undefined) return NOTHING
+  const content = visible(answer.message.content)
+  if (content.length === 0) return NOTHING
   const { kind, provider, model } = answer.message.source
   const message: AssistantMessage = { ...answer.message, content, source: { kind, provider, model } }
   return [assistantMessage(context, { ...answer, message }, [], true)]
@@ -304,9 +302,7 @@ export function answer(context: AgentContext, verdict: Of<Verdict, 'verdict.answ
     const cut = verdict.answer.finish.kind === 'max-tokens'
     return [message, endStep(context, { kind: cut ? 'max-tokens' : 'completed' })]
   }
-  return verdict.bound === undefined
-    ? [message]
-    : [...cancel(context, { cause: verdict.bound, keepInbox: true }), message]
+  return verdict.bound === undefined ? [message] : [...cancel(context, { cause: verdict.bound }), message]
 }
 
 /** The request stopped without an answer. Only a cancel stops one. */
@@ -338,7 +334,7 @@ export const finishStep = (context: AgentContext): Events => [
 // Between steps, and the end of a turn
 
 export function closeStep(context: AgentContext): Events {
-  if (context.cancel !== null) return endCancelled(context)
+  if (context.cancel !== null) return endCancelled(context, context.cancel)
   switch (context.outcome?.kind) {
     case 'error':
       return endTurn(context, errorReason(context.outcome.error))
@@ -352,7 +348,7 @@ export function closeStep(context: AgentContext): Events {
 }
 
 export const failStopping = (context: AgentContext, failure: LlmFailure): Events =>
-  context.cancel !== null ? endCancelled(context) : endTurn(context, errorReason(failure))
+  context.cancel !== null ? endCancelled(context, context.cancel) : endTurn(context, errorReason(failure))
 
 const endSpent = (context: AgentContext): Events =>
   endTurn(context, { kind: 'max-steps', maxSteps: context.limits.maxSteps })
@@ -363,7 +359,7 @@ const endSpent = (context: AgentContext): Events =>
  */
 export function stop(context: AgentContext, verdict: Of<Verdict, 'verdict.stopping'>): Events {
   if (verdict.failure !== undefined) return failStopping(context, verdict.failure)
-  if (context.cancel !== null) return endCancelled(context)
+  if (context.cancel !== null) return endCancelled(context, context.cancel)
   const steered = context.inbox['next-step'].length > 0
   return steered && stepsSpent(context) ? endSpent(context) : goOn(context, verdict.reason ?? ownReason(context))
 }

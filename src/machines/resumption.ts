@@ -4,7 +4,7 @@
  */
 import type { EventMap } from '../log/events.ts'
 import { owed } from './evolve.ts'
-import type { AgentSnapshot } from './fold.ts'
+import { type AgentSnapshot, stateName } from './fold.ts'
 
 /** What opening adds of its own to `session/resumed`. */
 export type Resumption = Pick<EventMap['session/resumed'], 'recovery' | 'cause' | 'resumes'>
@@ -21,7 +21,7 @@ type Folded = Pick<AgentSnapshot, 'value' | 'context'>
 function inFlight({ value, context }: Folded): boolean {
   if (context.suspended || value === 'idle') return false
   if (value === 'toolExec') return context.calls.some(({ status }) => status === 'called' || status === 'dispatched')
-  return typeof value === 'string' || value.stepRequest !== 'waiting'
+  return stateName({ value }) !== 'stepRequest.waiting'
 }
 
 /** What to record when the log that folds to this snapshot is opened; undefined for one at rest with nothing owed. */

@@ -251,14 +251,19 @@ export const recover = (context: AgentContext, verdict: Of<Verdict, 'verdict.rec
       : [dispatch(context, call, verdict.onCrash)]
   })
 
-const isOverdue = (call: Call, now: number): boolean =>
-  call.status === 'awaiting' && call.approval?.expiresAt !== undefined && call.approval.expiresAt <= now
+/** Only a call that waits for an approval has one. */
+const isOverdue = (call: Call, now: number): boolean => (call.approval?.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 
 /** Calls that `session/resumed` answers at once; the other open ones get their actor again. */
 export function isLost(call: Call, now: number): boolean {
-  if (!isOpen(call)) return false
-  if (call.forked && (call.status === 'dispatched' || call.status === 'awaiting')) return true
-  return (call.status === 'dispatched' && (call.onCrash ?? 'unknown') === 'unknown') || isOverdue(call, now)
+  switch (call.status) {
+    case 'dispatched':
+      return call.forked === true || (call.onCrash ?? 'unknown') === 'unknown'
+    case 'awaiting':
+      return call.forked === true || isOverdue(call, now)
+    default:
+      return false
+  }
 }
 
 function answerLost(context: AgentContext, call: Call, now: number): Events {

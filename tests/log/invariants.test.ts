@@ -359,6 +359,511 @@ test.each(Object.entries(broken))('%s is found where it is broken', (rule, draft
   const found = checkInvariants(log)
   expect(found.map((violation) => violation.rule)).toContain(rule)
   expect(found.find((violation) => violation.rule === rule)?.seq).toBe(log.length - 1)
+  // Each says in words what is wrong, and of what.
+  for (const { message } of found) expect(message).toMatch(/\w+ \w+/)
+})
+
+const closedStep = [k.opened(), k.textChunks('a'), k.answer('a'), k.stepEnd()]
+const claimedOnly = k.opened().slice(0, 3)
+const limitCause = { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } } as const
+const repeated = { kind: 'repeated-call', name: 'look', count: 6 } as const
+const note = { type: 'todo/write', data: {}, ignorable: true } as const
+const start = (index = 0) => k.chunk({ type: 'block-start', index, blockType: 'text' })
+const text = (index = 0) => k.chunk({ type: 'text-delta', index, text: 'a' })
+const stop = (index = 0) => k.chunk({ type: 'block-end', index, block: { type: 'text', text: 'a' } })
+const finish = k.chunk({ type: 'finish', reason: { kind: 'stop' } })
+const many = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `c${i}` }))
+
+/** More ways to break a rule, by its last event: what is wrong, the rule, the log. */
+const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
+  ['a turn starts while one is open', 'TURN-NESTING', [k.opened(), waits('m2'), k.turnStart(2)]],
+  ['a cancel with no turn open', 'TURN-NESTING', [k.textTurn(), k.turnCancel(1)]],
+  ['a cancel of another turn', 'TURN-NESTING', [k.opened(), k.turnCancel(2)]],
+  ['the end of another turn', 'TURN-NESTING', [claimedOnly, k.turnEnd(2, { kind: 'blocked' })]],
+  ['a turn ends with its step open', 'TURN-NESTING', [k.opened(), k.turnCancel(), k.aborted()]],
+  ['a suspension at rest', 'TURN-NESTING', [k.ev('session/suspended', {})]],
+  ['a step without a turn', 'STEP-NESTING', [k.stepStart()]],
+  ['a step of another turn', 'STEP-NESTING', [claimedOnly, k.stepStart(2, 1)]],
+  ['a step ends that is not open', 'STEP-NESTING', [claimedOnly, k.stepEnd()]],
+  ['the end of another step', 'STEP-NESTING', [k.opened(), k.stepEnd('completed', 1, 2)]],
+  ['the end of a step of another turn', 'STEP-NESTING', [k.opened(), k.stepEnd('completed', 2, 1)]],
+  ['a context with no turn open', 'STEP-SCOPE', [k.ev('request/context', { provider: 'p', model: 'm' })]],
+  ['a chunk after the step', 'STEP-SCOPE', [closedStep, text()]],
+  ['an answer after the step', 'STEP-SCOPE', [closedStep, k.answer('b')]],
+  ['a retry after the step', 'STEP-SCOPE', [closedStep, retry(1, 1)]],
+  ['a retry started after the step', 'STEP-SCOPE', [closedStep, retryStarted(2, 1)]],
+  ['a call after the step', 'STEP-SCOPE', [closedStep, k.toolCall('c1')]],
+  ['a question after the step', 'STEP-SCOPE', [closedStep, k.approvalRequested('c1')]],
+  ['an approval after the step', 'STEP-SCOPE', [closedStep, k.approvalResolved('c1')]],
+  ['a dispatch after the step', 'STEP-SCOPE', [closedStep, k.dispatch('c1')]],
+  ['a result after the step', 'STEP-SCOPE', [closedStep, k.result('c1')]],
+  ['a dispatch of another step', 'STEP-SCOPE', [calls('c1'), k.toolCall('c1'), k.dispatch('c1', { step: 2 })]],
+  ['a dispatch of another turn', 'STEP-SCOPE', [calls('c1'), k.toolCall('c1'), k.dispatch('c1', { turn: 2 })]],
+  [
+    'a step over the limit',
+    'MAX-STEPS',
+    [k.opened('m1', 1, { maxSteps: 1 }), k.asksFor([{ id: 'c1' }]), k.ran('c1'), k.handsOver('c1')],
+  ],
+  [
+    'steps called spent with one left',
+    'MAX-STEPS',
+    [
+      k.opened('m1', 1, { maxSteps: 2 }),
+      k.asksFor([{ id: 'c1' }]),
+      k.ran('c1'),
+      k.stepEnd('tool-calls'),
+      k.turnEnd(1, { kind: 'max-steps', maxSteps: 2 }),
+    ],
+  ],
+  [
+    'results owed to a model that ran out of tokens',
+    'RESULTS-OWED',
+    [calls('c1'), k.ran('c1'), k.stepEnd('tool-calls'), k.turnEnd(1, { kind: 'max-tokens' })],
+  ],
+  ['an abort nobody asked for', 'CANCEL-REASON', [claimedOnly, k.aborted()]],
+  ['a limit that cancelled nothing', 'CANCEL-REASON', [claimedOnly, k.turnEnd(1, limitCause)]],
+  ['a repeated call that cancelled nothing', 'CANCEL-REASON', [claimedOnly, k.turnEnd(1, repeated)]],
+  [
+    'a limit that ends as an abort',
+    'CANCEL-REASON',
+    [claimedOnly, k.turnCancel(1, { cause: limitCause }), waits('m1'), k.aborted()],
+  ],
+  ['an abort that ends as a limit', 'CANCEL-REASON', [claimedOnly, k.turnCancel(), k.turnEnd(1, limitCause)]],
+  [
+    'an interruption that ends otherwise',
+    'INTERRUPT-REASON',
+    [claimedOnly, interrupt, waits('m1'), k.turnEnd(1, { kind: 'blocked' })],
+  ],
+  ['a step begins under a cancel', 'AFTER-CANCEL', [claimedOnly, k.turnCancel(), k.stepStart()]],
+  ['a retry under a cancel', 'AFTER-CANCEL', [k.opened(), failedChunk(1), k.turnCancel(), retry(1, 1)]],
+  [
+    'a retry begins under a cancel',
+    'AFTER-CANCEL',
+    [k.opened(), failedChunk(1), retry(1, 1), k.turnCancel(), retryStarted(2, 1)],
+  ],
+  [
+    'a question under a cancel',
+    'AFTER-CANCEL',
+    [calls('c1'), k.toolCall('c1'), k.turnCancel(), k.approvalRequested('c1')],
+  ],
+  [
+    'what woke during a cancel is left',
+    'OWED-STARTS-TURN',
+    [claimedOnly, k.turnCancel(), k.insert('next-turn', [k.item('m2')], { wake: true }), k.aborted(), waits('m3')],
+  ],
+  [
+    'what waits is left by a turn cut by the token limit',
+    'OWED-STARTS-TURN',
+    [closedStep, waits('m2'), k.turnEnd(1, { kind: 'max-tokens' }), waits('m3')],
+  ],
+  [
+    'an approval, and another call is dispatched',
+    'APPROVAL-CONSEQUENCE',
+    [
+      calls('c1', 'c2'),
+      k.toolCall('c1'),
+      k.toolCall('c2'),
+      k.approvalRequested('c1'),
+      k.approvalResolved('c1'),
+      k.dispatch('c2'),
+    ],
+  ],
+  [
+    'a denial, and the call is dispatched',
+    'APPROVAL-CONSEQUENCE',
+    [
+      calls('c1'),
+      k.toolCall('c1'),
+      k.approvalRequested('c1'),
+      k.approvalResolved('c1', { decision: 'denied' }),
+      k.dispatch('c1'),
+    ],
+  ],
+  [
+    'a denial, and another call’s result',
+    'APPROVAL-CONSEQUENCE',
+    [
+      calls('c1', 'c2'),
+      k.toolCall('c1'),
+      k.toolCall('c2'),
+      k.dispatch('c2'),
+      k.approvalRequested('c1'),
+      k.approvalResolved('c1', { decision: 'denied' }),
+      k.result('c2'),
+    ],
+  ],
+  ['a splice behind the end', 'SPLICE-COUNT', [k.spliced({ start: 1, inserted: [k.item('m1')] })]],
+  [
+    'nothing removed, with an outcome',
+    'SPLICE-OUTCOME',
+    [k.spliced({ inserted: [k.item('m1')], outcome: 'canceled' })],
+  ],
+  ['a claim in a step', 'CLAIM-PLACE', [k.opened(), k.insert('next-step', [k.item('m2')]), k.claim('next-step')]],
+  [
+    'a claim under a cancel',
+    'CLAIM-PLACE',
+    [waits('m1'), waits('m2'), k.turnStart(), k.turnCancel(1, { keepInbox: true }), k.claim('next-turn')],
+  ],
+  [
+    'a claim that inserts',
+    'CLAIM-PLACE',
+    [waits('m1'), k.turnStart(), k.spliced({ deleteCount: 1, outcome: 'claimed', inserted: [k.item('m2')] })],
+  ],
+  ['two of next-turn at once', 'CLAIM-PLACE', [waits('m1'), waits('m2'), k.turnStart(), k.claim('next-turn', 2)]],
+  [
+    'two of next-turn one by one',
+    'CLAIM-PLACE',
+    [waits('m1'), waits('m2'), k.turnStart(), k.claim('next-turn'), k.claim('next-turn')],
+  ],
+  ['one of next-turn between steps', 'CLAIM-PLACE', [closedStep, waits('m2'), k.claim('next-turn')]],
+  ['what was claimed comes back unasked', 'MESSAGE-FATE', [claimedOnly, waits('m1')]],
+  ['what a cancel drops comes back', 'MESSAGE-FATE', [claimedOnly, k.turnCancel(), waits('m1')]],
+  [
+    'what was canceled enters',
+    'MESSAGE-FATE',
+    [waits('m2'), k.canceled('next-turn'), claimedOnly, k.stepStart(), k.entered('m2')],
+  ],
+  ['what was entered waits again', 'MESSAGE-ID', [k.opened(), waits('m1')]],
+  ['what was canceled waits again', 'MESSAGE-ID', [waits('m1'), k.canceled('next-turn'), waits('m1')]],
+  [
+    'a result in the wrong queue',
+    'RESULT-ITEM-PLACE',
+    [calls('c1'), k.ran('c1'), k.insert('next-turn', [k.resultItem(1, 'c1')])],
+  ],
+  [
+    'a result of another turn',
+    'RESULT-ITEM-PLACE',
+    [calls('c1'), k.ran('c1'), k.insert('next-step', [k.resultItem(2, 'c1')])],
+  ],
+  [
+    'a result under a cancel',
+    'RESULT-ITEM-PLACE',
+    [calls('c1'), k.ran('c1'), k.turnCancel(), k.insert('next-step', [k.resultItem(1, 'c1')])],
+  ],
+  [
+    'a claim lost by a cancel that keeps the inbox',
+    'CLAIM-LOST',
+    [claimedOnly, k.turnCancel(1, { keepInbox: true }), k.aborted()],
+  ],
+  ['too many calls in one answer', 'CALLS-OF-ANSWER', [k.opened(), k.asksFor(many(129))]],
+  ['an id twice in one answer', 'CALLS-OF-ANSWER', [k.opened(), k.asksFor([{ id: 'c1' }, { id: 'c1' }])]],
+  [
+    'fewer calls than the message has',
+    'CALLS-OF-ANSWER',
+    [k.opened(), k.textChunks('a'), k.answer('a', { calls: [{ callId: 'c1', name: 'look', mode: 'parallel' }] })],
+  ],
+  ['a call begun twice', 'CALL-ORDER', [calls('c1'), k.toolCall('c1'), k.toolCall('c1')]],
+  [
+    'a call by another name',
+    'CALL-ORDER',
+    [calls('c1'), k.ev('tool/call', { turn: 1, step: 1, callId: 'c1', name: 'peek', arguments: '{"at":1}' })],
+  ],
+  [
+    'a call with other arguments',
+    'CALL-ORDER',
+    [calls('c1'), k.ev('tool/call', { turn: 1, step: 1, callId: 'c1', name: 'look', arguments: '{"at":2}' })],
+  ],
+  [
+    'an exclusive call beside another',
+    'EXCLUSIVE-ALONE',
+    [k.opened(), k.asksFor([{ id: 'c1' }, { id: 'c2', mode: 'exclusive' }]), k.toolCall('c1'), k.toolCall('c2')],
+  ],
+  ['a run that skips a number', 'DISPATCH-STATE', [calls('c1'), k.toolCall('c1'), k.dispatch('c1', { run: 2 })]],
+  [
+    'a dispatch while a person is asked',
+    'DISPATCH-STATE',
+    [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1'), k.dispatch('c1')],
+  ],
+  ['a dispatch of no call', 'DISPATCH-STATE', [calls('c1'), k.dispatch('c9')]],
+  [
+    'a call run twice by one process',
+    'DISPATCH-AGAIN',
+    [calls('c1'), k.toolCall('c1'), onCrash('rerun'), onCrash('rerun', 2)],
+  ],
+  [
+    'a call run again before anybody allowed it',
+    'DISPATCH-AGAIN',
+    [calls('c1'), k.toolCall('c1'), onCrash('ask'), k.resumed(), onCrash('ask', 2)],
+  ],
+  [
+    'a question about a rerun with no crash',
+    'APPROVAL-STATE',
+    [calls('c1'), k.toolCall('c1'), onCrash('ask'), k.approvalRequested('c1', { run: 1, purpose: 'rerun' })],
+  ],
+  [
+    'a question about a rerun that the call forbids',
+    'APPROVAL-STATE',
+    [
+      calls('c1'),
+      k.toolCall('c1'),
+      onCrash('rerun'),
+      k.resumed(),
+      k.approvalRequested('c1', { run: 1, purpose: 'rerun' }),
+    ],
+  ],
+  [
+    'a question about another run',
+    'APPROVAL-STATE',
+    [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1', { run: 1 })],
+  ],
+  [
+    'an approval of another run',
+    'APPROVAL-ONCE',
+    [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1'), k.approvalResolved('c1', { run: 1 })],
+  ],
+  [
+    'an approval given twice',
+    'APPROVAL-ONCE',
+    [
+      calls('c1'),
+      k.toolCall('c1'),
+      k.approvalRequested('c1'),
+      k.approvalResolved('c1'),
+      k.dispatch('c1'),
+      k.approvalResolved('c1'),
+    ],
+  ],
+  ['a result of no call', 'RESULT-ONCE', [calls('c1'), k.result('c9')]],
+  [
+    'an outcome unknown of a call that never ran',
+    'RESULT-CODE',
+    [calls('c1'), k.toolCall('c1'), k.result('c1', 'TOOL_OUTCOME_UNKNOWN')],
+  ],
+  [
+    'not started, of a call that ran',
+    'RESULT-CODE',
+    [calls('c1'), k.toolCall('c1'), k.dispatch('c1'), k.result('c1', 'TOOL_NOT_STARTED')],
+  ],
+  [
+    'a success in a fork of what the parent ran',
+    'RESULT-AFTER-CRASH',
+    [calls('c1'), k.toolCall('c1'), onCrash('probe'), k.endSeed, k.resumed(), k.result('c1')],
+  ],
+  [
+    'a late result of a call that has no other answer',
+    'LATE-RESULT',
+    [
+      calls('c1'),
+      k.toolCall('c1'),
+      k.dispatch('c1'),
+      k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 1, outcome: null }),
+    ],
+  ],
+  [
+    'a digest on a later chunk',
+    'REQUEST-DIGEST',
+    [k.opened(), start(), k.chunk({ type: 'text-delta', index: 0, text: 'a' }, { request: 'sha256:0' })],
+  ],
+  [
+    'a delta of another type',
+    'STREAM-BLOCKS',
+    [k.opened(), start(), k.chunk({ type: 'reasoning-delta', index: 0, text: 'a' })],
+  ],
+  ['a delta in another block', 'STREAM-BLOCKS', [k.opened(), start(), text(1)]],
+  ['a delta in a closed block', 'STREAM-BLOCKS', [k.opened(), start(), stop(), text()]],
+  ['a block opened while it is open', 'STREAM-BLOCKS', [k.opened(), start(), start()]],
+  ['a block opened again', 'STREAM-BLOCKS', [k.opened(), start(), stop(), start()]],
+  ['a block closed twice', 'STREAM-BLOCKS', [k.opened(), start(), stop(), stop()]],
+  ['a success with a block open', 'STREAM-FINISH', [k.opened(), start(), finish]],
+  ['a chunk after the finish', 'STREAM-FINISH', [k.opened(), k.textChunks('a'), start(1)]],
+  [
+    'an answer to a stream that failed',
+    'STREAM-FINISH',
+    [k.opened(), failedChunk(1), k.answer('', { finish: { kind: 'error', failure } })],
+  ],
+  [
+    'an answer with fewer sources',
+    'ANSWER-SOURCES',
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9] })],
+  ],
+  [
+    'an answer with other sources',
+    'ANSWER-SOURCES',
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [5, 7, 8, 9, 10] })],
+  ],
+  [
+    'an interrupted answer that asks for tools',
+    'ANSWER-INTERRUPTED',
+    [
+      k.opened(),
+      k.turnCancel(),
+      k.answer('', { interrupted: true, calls: [{ callId: 'c1', name: 'look', mode: 'parallel' }] }),
+    ],
+  ],
+  ['more retries than there may be', 'RETRY-NUMBERING', [k.opened(), failedChunk(1), retry(1, 1, { maxRetries: 0 })]],
+  [
+    'another id in the chain',
+    'RETRY-NUMBERING',
+    [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 1), failedChunk(2), retry(2, 2, { retryId: 'r2' })],
+  ],
+  [
+    'the id of another chain',
+    'RETRY-NUMBERING',
+    [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 1), failedChunk(2), retry(2, 1, { provider: 'p2' })],
+  ],
+  ['a retry nobody waits for', 'RETRY-STARTED', [k.opened(), failedChunk(1), retryStarted(2, 1)]],
+  [
+    'a retry started twice',
+    'RETRY-STARTED',
+    [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 1), retryStarted(2, 1)],
+  ],
+  ['a retry with another number', 'RETRY-STARTED', [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 2)]],
+  ['a retry as another attempt', 'RETRY-STARTED', [k.opened(), failedChunk(1), retry(1, 1), retryStarted(3, 1)]],
+]
+
+test.each(alsoBroken)('%s: %s', (_, rule, drafts) => {
+  const log = k.logOf(...drafts)
+  const found = checkInvariants(log).filter((violation) => violation.rule === rule)
+  expect(found.map(({ seq }) => seq)).toEqual([log.length - 1])
+})
+
+/** Close to a breach, and none. */
+const alsoGood: Record<string, readonly k.Drafts[]> = {
+  'as many calls as there may be in one answer': [k.opened(), k.asksFor(many(128))],
+  'as many calls at once as there may be': [
+    k.opened('m1', 1, { maxParallelToolCalls: 2 }),
+    k.asksFor(many(3)),
+    k.toolCall('c0'),
+    k.toolCall('c1'),
+    k.dispatch('c0'),
+    k.result('c0'),
+    k.toolCall('c2'),
+  ],
+  'an exclusive call when its time has come': [
+    k.opened(),
+    k.asksFor([{ id: 'c1' }, { id: 'c2', mode: 'exclusive' }]),
+    k.ran('c1'),
+    k.toolCall('c2'),
+  ],
+  'a probe that knows that the call did not run': [
+    calls('c1'),
+    k.toolCall('c1'),
+    onCrash('probe'),
+    k.turnCancel(),
+    k.resumed(),
+    k.result('c1', 'ABORTED_BEFORE_DISPATCH'),
+  ],
+  'a probe after which the call runs again': [
+    calls('c1'),
+    k.toolCall('c1'),
+    onCrash('probe'),
+    k.resumed(),
+    onCrash('probe', 2),
+    k.result('c1'),
+  ],
+  'a failure after a crash, from a call that was not run again': [
+    calls('c1'),
+    k.toolCall('c1'),
+    onCrash('rerun'),
+    k.resumed(),
+    k.result('c1', 'TOOL_TIMEOUT'),
+  ],
+  'a fork between an approved rerun and its dispatch': [
+    calls('c1'),
+    k.toolCall('c1'),
+    onCrash('ask'),
+    k.resumed(),
+    k.approvalRequested('c1', { run: 1, purpose: 'rerun' }),
+    k.approvalResolved('c1', { run: 1 }),
+    k.endSeed,
+    k.resumed(),
+    k.approvalRequested('c1', { run: 1, purpose: 'rerun' }),
+  ],
+  'a late result while the step goes on': [
+    calls('c1', 'c2'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.result('c1', 'TOOL_TIMEOUT'),
+    k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 1, outcome: null }),
+  ],
+  'two policies, each with its own chain': [
+    k.opened(),
+    failedChunk(1),
+    retry(1, 1),
+    retryStarted(2, 1),
+    failedChunk(2),
+    retry(2, 1, { policyKey: 'k2', retryId: 'r2' }),
+    retryStarted(3, 1, 'r2'),
+    failedChunk(3),
+    retry(3, 2),
+  ],
+  'retries without end, where that is wanted': [
+    k.opened(),
+    failedChunk(1),
+    retry(1, 1, { mode: 'always', maxRetries: 0 }),
+  ],
+  'retries that begin anew in each step': [
+    k.opened(),
+    failedChunk(1),
+    retry(1, 1),
+    retryStarted(2, 1),
+    k.asksFor([{ id: 'c1' }], { attempt: 2 }),
+    k.ran('c1'),
+    k.handsOver('c1'),
+    k.chunk({ type: 'finish', reason: { kind: 'error', failure } }, { step: 2 }),
+    retry(1, 1, { step: 2, retryId: 'r2' }),
+  ],
+  'a stream that fails with a block open': [k.opened(), start(), failedChunk(1), retry(1, 1)],
+  'blocks side by side': [k.opened(), start(), start(1), text(), text(1), stop(1), stop(), finish],
+  'an answer that cites its chunks': [
+    k.opened(),
+    k.textChunks('a'),
+    k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9, 10] }),
+  ],
+  'an approval, and a note before its dispatch': [
+    calls('c1'),
+    k.toolCall('c1'),
+    k.approvalRequested('c1'),
+    k.approvalResolved('c1'),
+    note,
+    k.dispatch('c1'),
+  ],
+  'what woke during a cancel and was taken back': [
+    claimedOnly,
+    k.turnCancel(),
+    k.insert('next-turn', [k.item('m2')], { wake: true }),
+    k.canceled('next-turn'),
+    k.aborted(),
+    waits('m3'),
+  ],
+  'a turn that ended before its first step leaves what waits': [claimedOnly, waits('m2'), k.turnEnd(), waits('m3')],
+  'a turn that failed leaves what waits': [
+    closedStep,
+    waits('m2'),
+    k.turnEnd(1, { kind: 'error', error: failure }),
+    waits('m3'),
+  ],
+  'an interrupted turn leaves what waits': [
+    claimedOnly,
+    waits('m2'),
+    interrupt,
+    k.insert('next-turn', [k.item('m1')]),
+    interrupted,
+    waits('m3'),
+  ],
+  'a message steered in when the steps are spent': [
+    k.opened('m1', 1, { maxSteps: 1 }),
+    k.textChunks('a'),
+    k.answer('a'),
+    k.stepEnd(),
+    k.insert('next-step', [k.item('s1')]),
+    k.turnEnd(1, { kind: 'max-steps', maxSteps: 1 }),
+  ],
+  'a call repeated too often': [claimedOnly, k.turnCancel(1, { cause: repeated }), waits('m1'), k.turnEnd(1, repeated)],
+  'a message put in its own place': [
+    waits('m1'),
+    k.spliced({ deleteCount: 1, outcome: 'canceled', inserted: [k.item('m1')] }),
+  ],
+  'a message of the parent, sent to the fork again': [waits('m1'), k.endSeed, waits('m1')],
+  'a turn closed in a second opening': [claimedOnly, interrupt, interrupt, waits('m1'), interrupted],
+}
+
+test.each(Object.entries(alsoGood))('%s: nothing is wrong', (_, drafts) => {
+  expect(checkInvariants(k.logOf(...drafts))).toEqual([])
+})
+
+test('every rule says what it holds', () => {
+  for (const text of Object.values(RULES)) expect(text).toMatch(/\w+ \w+/)
 })
 
 test('an answer must have a finish chunk, and agree with it', () => {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { type InboxItem, MAX_EVENT_BYTES } from '../../src/log/events.ts'
+import { validateNew } from '../../src/log/validate.ts'
 import { evolveAll } from '../../src/machines/evolve.ts'
 import * as records from '../../src/machines/records.ts'
 import { answer, cancelled, idle, inShort, inStep, inTurn, item, message, owed, queues } from '../kit/contexts.ts'
@@ -150,6 +152,29 @@ describe('cancelling', () => {
     expect(evolveAll(keeping, events).inbox).toEqual(queues([item('s1'), item('s2')], [item('t1'), item('t2')]))
   })
 
+  test('messages that do not fit one event together go back in order, as many to an event as fit', () => {
+    const sized = (id: string, bytes: number): InboxItem => {
+      const empty = JSON.stringify({ ...item(id), message: { ...message(id), content: [{ type: 'text', text: '' }] } })
+      const text = 'x'.repeat(bytes - empty.length)
+      return { kind: 'message', message: { ...message(id), content: [{ type: 'text', text }] } }
+    }
+    const putBack = (...sizes: readonly number[]) => {
+      const items = sizes.map((bytes, index) => sized(`t${index}`, bytes))
+      const claimed = items.map((each) => ({ queue: 'next-turn', item: each }) as const)
+      const keeping = { ...inTurn, claimed, ...cancelled(true) }
+      const events = records.finishTurn(keeping)
+      for (const event of events) validateNew(event)
+      expect(evolveAll(keeping, events).inbox).toEqual(queues([], items))
+      return inShort(events).slice(0, -1)
+    }
+    const part = (share: number) => Math.floor(MAX_EVENT_BYTES * share)
+    expect(putBack(part(0.4), part(0.4), part(0.4))).toEqual(['next-turn@0 + t0, t1', 'next-turn@2 + t2'])
+    expect(putBack(part(0.3), part(0.3), part(0.3))).toEqual(['next-turn@0 + t0, t1, t2'])
+    expect(putBack(part(0.6), part(0.6), part(0.3))).toEqual(['next-turn@0 + t0', 'next-turn@1 + t1, t2'])
+    expect(putBack(part(0.5), part(0.5))).toEqual(['next-turn@0 + t0', 'next-turn@1 + t1'])
+    expect(putBack(part(0.5), part(0.5) - 2 * 1_024)).toEqual(['next-turn@0 + t0, t1'])
+  })
+
   test('by a limit it ends the turn with that limit', () => {
     const cancel = { cause: { kind: 'limit', limit: LIMIT }, keepInbox: true } as const
     expect(records.closeStep({ ...inStep, cancel }).at(-1)?.data).toEqual({
@@ -199,6 +224,10 @@ describe('opening a turn and its steps', () => {
       turn: 1,
       reason: { kind: 'blocked', reason: 'No' },
     })
+    expect(records.enterStep(inTurn, { kind: 'reject' }).at(-1)?.data).toStrictEqual({
+      turn: 1,
+      reason: { kind: 'blocked' },
+    })
     const failed = records.enterStep(inTurn, { kind: 'failed', failure: FAILURE })
     expect(failed.at(-1)?.data).toEqual({ turn: 1, reason: { kind: 'error', error: FAILURE } })
   })
@@ -218,6 +247,19 @@ describe('asking the model', () => {
   test('an answer without calls ends the step, one with calls does not', () => {
     expect(inShort(records.answer(inStep, answered()))).toEqual(['assistant/message', 'step/end completed'])
     expect(inShort(records.answer(inStep, answered({ calls })))).toEqual(['assistant/message'])
+  })
+
+  test('an answer is told whole: its message, how it ended, its chunks, and its usage if there is one', () => {
+    const usage = { inputTokens: 3, outputTokens: 2 }
+    const told = (more: object) => records.answer(inStep, answered({ answer: answer('Hi', more) }))[0]
+    const data = { turn: 1, step: 1, attempt: 1, message: answer('Hi').message, finish: { kind: 'stop' }, calls: [] }
+    expect(told({ chunkSeqs: [4, 5] })).toStrictEqual({
+      type: 'assistant/message',
+      data,
+      surfaceOp: 'append',
+      sourceEventSeqs: [4, 5],
+    })
+    expect(told({ usage })?.data).toStrictEqual({ ...data, usage })
   })
 
   test('an answer cut by the token limit says so, and it sticks until the next turn', () => {
@@ -255,6 +297,23 @@ describe('asking the model', () => {
     expect(inShort(rest)).toEqual(['step/end aborted'])
   })
 
+  test('under a cancel reasoning stays as text does, and blocks of no words go', () => {
+    const partial = answer('')
+    const words = [
+      { type: 'reasoning', text: 'Hm' },
+      { type: 'text', text: 'Hi' },
+    ] as const
+    const content = [
+      ...words,
+      { type: 'reasoning', text: ' ' },
+      { type: 'vendor/note', text: 'Not for people' },
+      { type: 'tool-call', id: 'c1', name: 'work', arguments: '{' },
+    ] as const
+    const message = { ...partial.message, content }
+    const [first] = records.abandon({ ...inStep, ...cancelled() }, { ...partial, message })
+    expect(first?.data).toMatchObject({ message: { id: 'a1', role: 'assistant', content: words }, interrupted: true })
+  })
+
   test('under a cancel nothing visible is no message', () => {
     const context = { ...inStep, ...cancelled() }
     expect(inShort(records.abandon(context, answer('  ')))).toEqual(['step/end aborted'])
@@ -269,7 +328,9 @@ describe('asking the model', () => {
   })
 
   test('a request that stops of itself failed', () => {
-    expect(inShort(records.abandon(inStep))).toEqual(['step/end error'])
+    const events = records.abandon(inStep)
+    expect(inShort(events)).toEqual(['step/end error'])
+    expect(events[0]?.data).toMatchObject({ outcome: { error: { message: expect.stringMatching(/stopped/) } } })
   })
 
   test('a retry is planned, begins as the next attempt, and is not planned under a cancel', () => {
@@ -290,6 +351,7 @@ describe('asking the model', () => {
       { type: 'llm/retry-started', data: { turn: 1, step: 1, attempt: 2, retryId: 'r1', retry: 1 } },
     ])
     expect(inShort(records.retry({ ...inStep, ...cancelled() }, verdict))).toEqual(['step/end aborted'])
+    expect(records.startRetry(inStep)).toEqual([])
   })
 
   test('recovery ends an open step as interrupted, or as aborted if a cancel was under way', () => {
@@ -350,5 +412,13 @@ describe('going on, or ending the turn', () => {
     const steered = { ...inStep, inbox: queues([item('s1')]) }
     expect(inShort(records.stop(steered, { ...verdict, reason }))).toEqual(['next-step@0 claimed 1'])
     expect(inShort(records.stop({ ...inStep, ...cancelled() }, { ...verdict, reason }))).toEqual(['turn/end aborted'])
+  })
+
+  test('a hook that always steers ends the turn when its steps are spent, and not a step before', () => {
+    const verdict = { turn: 1, step: 1, type: 'verdict.stopping' } as const
+    const steered = { ...inStep, inbox: queues([item('s1')]) }
+    expect(inShort(records.stop({ ...steered, step: 3 }, verdict))).toEqual(['turn/end max-steps'])
+    expect(inShort(records.stop({ ...steered, step: 2 }, verdict))).toEqual(['next-step@0 claimed 1'])
+    expect(inShort(records.stop({ ...inStep, step: 3 }, verdict))).toEqual(['turn/end completed'])
   })
 })

@@ -30,6 +30,11 @@ describe('opening a log', () => {
     expect(opened('toolExec', { ...inStep, calls: [call('c1', { status })] })?.resumes).toBe(1)
   })
 
+  test('finds work cut short if one call of many was under way', () => {
+    const calls = [call('c1', { status: 'settled' }), call('c2', { status: 'dispatched' }), call('c3')]
+    expect(opened('toolExec', { ...inStep, calls })?.resumes).toBe(1)
+  })
+
   test('loses nothing by a wait for a retry or an approval, or after a clean close', () => {
     expect(opened({ stepRequest: 'waiting' })?.resumes).toBe(0)
     expect(opened('toolExec', { ...inStep, calls: [call('c1', { status: 'awaiting' })] })?.resumes).toBe(0)

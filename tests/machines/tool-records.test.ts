@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Recordable } from '../../src/log/events.ts'
 import { type AgentContext, type Call, evolveAll } from '../../src/machines/evolve.ts'
 import * as tools from '../../src/machines/tool-records.ts'
 import type { CallResult } from '../../src/services/verdicts.ts'
@@ -10,6 +11,13 @@ const running = (callId: string, more: Partial<Call> = {}) => call(callId, { sta
 const asked = (callId: string, more: Partial<Call> = {}) =>
   call(callId, { status: 'awaiting', approval: { argumentsDigest: 'sha256:0', purpose: 'run' }, ...more })
 const settled = (callId: string) => call(callId, { status: 'settled', run: 1 })
+/** What the first result among the events says, and its error. */
+const toldBy = (events: readonly Recordable[]) => {
+  const event = events.find((each) => each.type === 'tool/result')
+  if (event?.type !== 'tool/result') return undefined
+  const [block] = event.data.message.content[0].content
+  return { text: block?.type === 'text' ? block.text : undefined, error: event.data.error }
+}
 const executing = (callId: string) => ({ callId, run: 1, phase: 'executing' }) as const
 
 describe('scheduling', () => {
@@ -92,6 +100,32 @@ describe('results', () => {
     })
   })
 
+  test('a result the model reads is a message of its own kind, and says that it failed only if it did', () => {
+    const content = (given: CallResult) => {
+      const [event] = tools.settle(withCalls(running('c1'), running('c2')), verdict('c1', given))
+      return event?.type === 'tool/result' ? event.data.message : undefined
+    }
+    const block = { type: 'tool-result', toolCallId: 'c1', content: done.content }
+    const message = { id: 'result-c1', role: 'user', source: { kind: 'tool', callId: 'c1' } }
+    expect(content(done)).toStrictEqual({ ...message, content: [block] })
+    expect(content({ ...done, isError: true })).toStrictEqual({ ...message, content: [{ ...block, isError: true }] })
+  })
+
+  test('one that concludes is enough, whatever the others say', () => {
+    const context = withCalls(call('c1', { status: 'settled', concludes: true }), running('c2'))
+    expect(inShort(tools.settle(context, verdict('c2')))).toEqual(['tool/result c2 ok', 'step/end concluded'])
+  })
+
+  test('of a call that is not open, or of none, records nothing', () => {
+    const context = withCalls(settled('c1'), running('c2'))
+    for (const callId of ['c1', 'c9']) expect(tools.settle(context, verdict(callId))).toEqual([])
+  })
+
+  test('are not owed again when a fork’s cut left all of them in next-step', () => {
+    const context = { ...withCalls(settled('c1')), inbox: queues([item('s1'), owed('c1')]) }
+    expect(inShort(tools.proceed(context))).toEqual(['step/end tool-calls'])
+  })
+
   test('results that a fork’s cut left in next-step are not owed twice', () => {
     const context = { ...withCalls(settled('c1'), settled('c2')), inbox: queues([owed('c1')]) }
     expect(inShort(tools.proceed(context))).toEqual(['next-step@1 + result of c2', 'step/end tool-calls'])
@@ -99,9 +133,9 @@ describe('results', () => {
 
   test('an actor that throws is a result with the code UNKNOWN', () => {
     const context = withCalls(running('c1'), running('c2'))
-    expect(inShort(tools.crash(context, running('c1'), { code: 'UNKNOWN', message: 'Oops' }))).toEqual([
-      'tool/result c1 UNKNOWN',
-    ])
+    const events = tools.crash(context, running('c1'), { code: 'UNKNOWN', message: 'Oops' })
+    expect(inShort(events)).toEqual(['tool/result c1 UNKNOWN'])
+    expect(toldBy(events)).toEqual({ text: 'Error: Oops', error: { name: 'Error', code: 'UNKNOWN' } })
   })
 
   test('of a call that recovery was asking about, nobody knows when the asking throws', () => {
@@ -120,9 +154,11 @@ describe('approvals', () => {
       type: 'verdict.ask',
       argumentsDigest: 'sha256:0',
     } as const
-    expect(inShort(tools.ask(withCalls(call('c1', { status: 'called' })), verdict))).toEqual([
-      'tool/approval-requested c1 run 0',
-    ])
+    const events = tools.ask(withCalls(call('c1', { status: 'called' })), verdict)
+    expect(inShort(events)).toEqual(['tool/approval-requested c1 run 0'])
+    expect(events[0]?.data).not.toHaveProperty('expiresAt')
+    const [until] = tools.ask(withCalls(call('c1', { status: 'called' })), { ...verdict, expiresAt: 5 })
+    expect(until?.data).toMatchObject({ expiresAt: 5 })
   })
 
   test('an approved call is dispatched in the same batch', () => {
@@ -144,6 +180,33 @@ describe('approvals', () => {
 
 describe('a call answered without its own result', () => {
   const again = asked('c2', { run: 1, onCrash: 'ask' })
+
+  test('tells the model in words what is known of it', () => {
+    const deny = (reason?: string) =>
+      toldBy(
+        tools.deny(withCalls(asked('c1'), running('c2')), {
+          type: 'command.deny',
+          callId: 'c1',
+          run: 0,
+          ...(reason === undefined ? {} : { reason }),
+        }),
+      )
+    expect(deny()).toEqual({ text: 'Not run: denied.', error: undefined })
+    expect(deny('Too late')).toEqual({ text: 'Not run: denied: Too late', error: undefined })
+    const expired = { callId: 'c1', run: 0, phase: 'awaiting', type: 'verdict.expired' } as const
+    expect(toldBy(tools.expire(withCalls(asked('c1'), running('c2')), expired))).toEqual({
+      text: expect.stringMatching(/^Not run: nobody approved/),
+      error: undefined,
+    })
+    expect(toldBy(tools.settleTools(withCalls(call('c1', { status: 'called' }))))).toEqual({
+      text: expect.stringMatching(/^Not run: the turn was cancelled/),
+      error: { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' },
+    })
+    expect(toldBy(tools.settleTools(withCalls(running('c1'))))).toEqual({
+      text: expect.stringMatching(/^Outcome unknown: .*\(run 1\).* Verify before calling it again/),
+      error: { name: 'ToolOutcomeUnknownError', code: 'TOOL_OUTCOME_UNKNOWN' },
+    })
+  })
 
   test('goes by its run: refused before the first it never began, after it nobody knows', () => {
     const deny = (callId: string, run: number) =>
@@ -192,6 +255,26 @@ describe('after a crash', () => {
     expect(resume(context)).toEqual(['tool/result c1 TOOL_OUTCOME_UNKNOWN', 'tool/call c3'])
   })
 
+  test('a call that never began is told so, and that it may be called again', () => {
+    const context = { ...withCalls(call('c1', { status: 'called' })), interrupted: {} }
+    expect(toldBy(tools.resumeTools(context, resumed()))).toEqual({
+      text: expect.stringMatching(/^Not run: the process stopped .*may be called again/),
+      error: { name: 'ToolNotStartedError', code: 'TOOL_NOT_STARTED' },
+    })
+  })
+
+  test('a body of which the log says nothing more than that it ran is unknown', () => {
+    expect(resume(withCalls(running('c1'), running('c2', { onCrash: 'ask' })))).toEqual([
+      'tool/result c1 TOOL_OUTCOME_UNKNOWN',
+    ])
+  })
+
+  test('what was answered before the crash is not answered again, however late it is', () => {
+    const approval = { argumentsDigest: 'sha256:0', purpose: 'run', expiresAt: 50 } as const
+    const denied = call('c1', { status: 'settled', approval })
+    expect(resume(withCalls(denied, running('c2', { onCrash: 'ask' })))).toEqual([])
+  })
+
   test('an approval that is overdue by the event’s own time expires first', () => {
     const approval = { argumentsDigest: 'sha256:0', purpose: 'run', expiresAt: 100 } as const
     const context = withCalls(asked('c1', { approval }), asked('c2'))
@@ -210,6 +293,10 @@ describe('after a crash', () => {
   })
 
   test('a cancel that a crash cut short is finished', () => {
+    expect(resume({ ...withCalls(settled('c0'), running('c1', { onCrash: 'rerun' })), ...cancelled() })).toEqual([
+      'tool/result c1 TOOL_OUTCOME_UNKNOWN',
+      'step/end aborted',
+    ])
     expect(resume({ ...withCalls(running('c1'), call('c2')), ...cancelled() })).toEqual([
       'tool/result c1 TOOL_OUTCOME_UNKNOWN',
       'tool/call c2',

@@ -1,0 +1,66 @@
+/** Closing over an open turn: what the log ends with is that it was suspended. */
+import { expect, test } from 'vitest'
+import type { LogStore } from '../../src/log/store.ts'
+import { memoryStore } from '../../src/log/stores/memory.ts'
+import { scripted, toolCall } from '../../src/services/adapters/scripted.ts'
+import { tool } from '../../src/services/tools/tool.ts'
+import { ofType, settle, startAgent, stored, typesOf } from '../kit/agents.ts'
+
+/** A store that keeps the append of a suspension waiting until `release`. */
+function slowToSuspend(inner: LogStore) {
+  const { reached, release, released } = hold()
+  const store: LogStore = {
+    ...inner,
+    async acquire(session, options) {
+      const owner = await inner.acquire(session, options)
+      return {
+        ...owner,
+        async append(events, about) {
+          if (events.some(({ type }) => type === 'session/suspended')) await released()
+          await owner.append(events, about)
+        },
+      }
+    },
+  }
+  return { store, reached, release }
+}
+
+/** Whoever awaits `released()` has reached it, and goes on after `release()`. */
+function hold() {
+  let reach = (): void => {}
+  let release = (): void => {}
+  const reached = new Promise<void>((resolve) => (reach = resolve))
+  const open = new Promise<void>((resolve) => (release = resolve))
+  const released = () => {
+    reach()
+    return open
+  }
+  return { reached, release: () => release(), released }
+}
+
+test('a tool that settles while the suspension is being written adds nothing after it, and is answered by the next opening', async () => {
+  const { store, reached, release } = slowToSuspend(memoryStore())
+  let finish = (_: string): void => {}
+  const slow = tool({
+    name: 'act',
+    description: 'Acts.',
+    parameters: { type: 'object' },
+    execute: () => new Promise<string>((resolve) => (finish = resolve)),
+  })
+  const options = { store, tools: [slow] }
+  await using first = await startAgent({ ...options, model: scripted([toolCall('act', {})]) })
+  first.agent.followup('go')
+  await settle()
+  const closed = first.agent.close({ graceMs: 0 })
+  await reached
+  finish('done')
+  await settle()
+  release()
+  await closed
+  expect(typesOf(await stored(store, 'session')).at(-1)).toBe('session/suspended')
+  await using second = await startAgent({ ...options, model: scripted(['It may have run.']) })
+  await second.agent.whenIdle()
+  const log = await second.log()
+  expect(ofType(log, 'tool/result').map(({ data }) => data.error?.code)).toEqual(['TOOL_OUTCOME_UNKNOWN'])
+  expect(ofType(log, 'turn/end')).toMatchObject([{ data: { reason: { kind: 'completed' } } }])
+})

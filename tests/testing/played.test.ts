@@ -1,0 +1,66 @@
+/** Generated paths, each played on a real agent over SQLite: `npm run paths`, as it is run by hand. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+interface Tally {
+  readonly paths: number
+  readonly crashes: number
+  readonly seconds: number
+  readonly mismatches: readonly unknown[]
+  readonly ends: Readonly<Record<string, number>>
+  readonly transitions: Readonly<Record<string, number>>
+}
+
+interface Missed {
+  readonly unnamed: readonly string[]
+  readonly taken: readonly string[]
+}
+
+interface Telling {
+  linesOf(tally: Tally, missed: Missed, options: { budget: string; transitions: boolean }, seconds: number): string
+  missedBy(tally: Pick<Tally, 'transitions'>): Missed
+}
+
+const { linesOf, missedBy }: Telling = await import(new URL('../../scripts/paths/tally.mjs', import.meta.url).href)
+
+const run = promisify(execFile)
+const paths = (...args: string[]) =>
+  run(process.execPath, [fileURLToPath(new URL('../../scripts/paths.mjs', import.meta.url)), ...args], {
+    maxBuffer: 16 * 1024 * 1024,
+  })
+
+test('a thousand paths through the chart happen to a real agent as they are told', { timeout: 600_000 }, async () => {
+  const { stdout } = await paths('--json')
+  const tally: Tally = JSON.parse(stdout)
+  console.log(linesOf(tally, { unnamed: [], taken: [] }, { budget: 'test', transitions: false }, tally.seconds))
+  expect(tally.mismatches).toEqual([])
+  expect(tally.paths).toBeGreaterThanOrEqual(1_000)
+  expect(tally.crashes).toBeGreaterThan(100)
+  expect(Object.keys(tally.ends).sort()).toEqual([
+    'aborted',
+    'blocked',
+    'completed',
+    'error',
+    'interrupted',
+    'limit',
+    'max-steps',
+    'max-tokens',
+    'stopped-by-policy',
+  ])
+})
+
+test('one path is played by its label, and one that is not there is told', { timeout: 120_000 }, async () => {
+  const label = 'steer while the model is asked, then reject on step 2: blocked'
+  const { stdout } = await paths('--budget', 'large', '--label', label, '--json')
+  expect(JSON.parse(stdout)).toMatchObject({ paths: 1, mismatches: [], ends: { blocked: 1 } })
+  await expect(paths('--label', 'nothing of the kind')).rejects.toThrow('No path of the budget "test" is called')
+})
+
+test('a transition that no path took has to be named with its reason, and only such a one', () => {
+  const { unnamed, taken } = missedBy({ transitions: { 'idle on command.suspend': 1 } })
+  expect(taken).toEqual(['idle on command.suspend'])
+  expect(unnamed).toContain('idle on turn/start')
+  expect(unnamed).not.toContain('turnOpen on turn/end')
+})

@@ -1,0 +1,18 @@
+/**
+ * The tests that mutants of src/machines and src/log are held to: those of the two folders that run in milliseconds.
+ * A mutant of the chart is run against all of them until one fails.
+ */
+import { defineConfig } from 'vitest/config'
+import base from './vitest.config.ts'
+
+export default defineConfig({
+  ...(base.resolve === undefined ? {} : { resolve: base.resolve }),
+  test: {
+    include: ['tests/machines/**/*.test.ts', 'tests/log/**/*.test.ts'],
+    // A thousand schedules find much, but late; the SQLite store runs in a worker, from dist, which holds no mutant.
+    exclude: ['tests/machines/simulator.test.ts', 'tests/log/stores/sqlite*.test.ts', 'tests/log/stores/sqlite/**'],
+    environment: 'node',
+    // A worker is started for every mutant, so that nothing outlives one.
+    isolate: false,
+  },
+})
