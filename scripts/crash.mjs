@@ -61,7 +61,8 @@ async function crash() {
       ...(values.only === undefined ? {} : { only: number(values.only) }),
       say: (line) => void process.stderr.write(`${line}\n`),
     })
-    const again = `npm run crash -- --kills ${values.kills} --terms ${values.terms} --seed ${values.seed}`
+    const given = process.argv.slice(2).filter((word, i, words) => word !== '--seed' && words[i - 1] !== '--seed')
+    const again = ['npm run crash --', ...given, '--seed', values.seed].join(' ')
     console.log(values.json ? JSON.stringify({ seed: values.seed, ...report }) : table(report, again))
     if (Object.values(report.defects).some((count) => count > 0)) process.exitCode = 1
   } finally {

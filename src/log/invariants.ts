@@ -5,13 +5,18 @@
 import { trackAttempts } from './attempts.ts'
 import { InvalidEvent, InvalidLog, LogTooNew } from './errors.ts'
 import type { SessionEvent } from './events.ts'
+import { answers } from './invariants/answers.ts'
 import { calls } from './invariants/calls.ts'
 import { consequences } from './invariants/consequences.ts'
+import { endings } from './invariants/endings.ts'
 import { history } from './invariants/history.ts'
 import { inboxRules } from './invariants/inbox.ts'
 import { lifecycle } from './invariants/lifecycle.ts'
+import { recovery } from './invariants/recovery.ts'
+import { requests } from './invariants/requests.ts'
 import { retries } from './invariants/retries.ts'
 import { RULES, type Rule } from './invariants/rules.ts'
+import { spending } from './invariants/spending.ts'
 import { streams } from './invariants/stream.ts'
 import { advance, openFrame } from './invariants/topic.ts'
 import { createSurface, type Surface } from './projections/surface.ts'
@@ -34,7 +39,20 @@ export interface InvariantChecker {
 }
 
 const NONE: readonly Violation[] = Object.freeze([])
-const TOPICS = [lifecycle, consequences, inboxRules, calls, streams, retries, history] as const
+const TOPICS = [
+  lifecycle,
+  endings,
+  consequences,
+  recovery,
+  spending,
+  inboxRules,
+  calls,
+  requests,
+  streams,
+  answers,
+  retries,
+  history,
+] as const
 
 /** A checker at the start of a log. After a breach of the log's structure it checks no further. */
 export function createInvariantChecker(): InvariantChecker {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AgentOptions, Plugin } from '../../src/agent.ts'
+import { PawlError } from '../../src/log/errors.ts'
 import { fails, gate, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { LlmError } from '../../src/services/errors.ts'
 import type { Hooks, Prompt } from '../../src/services/hooks/contract.ts'
@@ -483,4 +484,21 @@ test('a hook that changes the arguments it is shown fails, and the body gets wha
   await started.agent.run('go')
   expect(got).toEqual([{ say: 'hi' }])
   expect(ofType(await started.log(), 'agent/hook-failed')).toMatchObject([{ data: { hook: 'tools/execute' } }])
+})
+
+test('what the log says of a call without its tool no tool can say: its error has no code then', async () => {
+  class Lies extends PawlError {}
+  const lying = tool({
+    name: 'echo',
+    description: 'Lies about itself',
+    parameters: {},
+    execute: () => {
+      throw new Lies('never ran', 'ABORTED_BEFORE_DISPATCH')
+    },
+  })
+  await using started = await startAgent({ model: calls(), tools: [lying] })
+  await started.agent.run('go')
+  const [result] = ofType(await started.log(), 'tool/result')
+  expect(result?.data.message.content[0].isError).toBe(true)
+  expect(result?.data.error).toBeUndefined()
 })

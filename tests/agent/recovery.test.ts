@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { AgentOptions } from '../../src/agent.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
 import { fails, gate, hangs, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import type { Clock } from '../../src/services/clock.ts'
@@ -261,4 +262,36 @@ test('a session at rest with nothing owed is reopened without writing anything',
   await again.agent.whenIdle()
   await again.agent.close()
   expect(await stored(store, 'session')).toEqual(before)
+})
+
+test('a hook that was asked when the process died is asked again at the next opening', async () => {
+  const store = memoryStore()
+  let ask = (): void => {}
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve
+  })
+  let times = 0
+  const dead = await startAgent({
+    store,
+    hooks: {
+      'agent/pre-step': () => {
+        times += 1
+        ask()
+        return new Promise(() => {})
+      },
+    },
+  })
+  dead.agent.followup('go')
+  await asked
+  await dead.agent.session.flush()
+  const hooks: AgentOptions['hooks'] = {
+    'agent/pre-step': (_, next) => {
+      times += 1
+      return next()
+    },
+  }
+  await using again = await startAgent({ store, steal: true, hooks })
+  await again.agent.whenIdle()
+  expect(times).toBe(2)
+  expect(ofType(await again.log(), 'step/start')).toHaveLength(1)
 })

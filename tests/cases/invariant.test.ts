@@ -27,7 +27,7 @@ describe('[invariant-002] turns', () => {
 
   test('hold all steps and headers', () => {
     expect(rulesOf(k.textTurn(), k.stepStart(2))).toContain('STEP-NESTING')
-    expect(rulesOf(k.textTurn(), k.header('later'))).toEqual(['STEP-SCOPE'])
+    expect(rulesOf(k.textTurn(), k.header('later', 'change'))).toEqual(['STEP-SCOPE'])
   })
 })
 
@@ -72,7 +72,9 @@ describe('[invariant-005] a result', () => {
   })
 
   test('may stand alone only to say that the call never started', () => {
-    expect(rulesOf(asked('c1'), k.resumed({ recovery: 'interrupt' }), k.result('c1', 'TOOL_NOT_STARTED'))).toEqual([])
+    expect(
+      rulesOf(asked('c1'), k.resumed({ recovery: 'interrupt', resumes: 0 }), k.result('c1', 'TOOL_NOT_STARTED')),
+    ).toEqual([])
   })
 
   // Replaced: every call is answered in its step, by a cancel and by a recovery as well.

@@ -184,8 +184,8 @@ describe('a replacement', () => {
     const log = k.logOf(
       k.textTurn(),
       k.ev('user/message', k.message('s1'), {
-        surfaceOp: { op: 'replace', start: 4, end: 11 },
-        sourceEventSeqs: [4, 11],
+        surfaceOp: { op: 'replace', start: 4, end: 12 },
+        sourceEventSeqs: [4, 12],
       }),
       k.textTurn('m2', 2),
     )

@@ -1,6 +1,6 @@
 /** Logs written by hand: drafts of events, numbered, timed and marked as a session would. */
 import { trackAttempts } from '../../src/log/attempts.ts'
-import { requestDigest } from '../../src/log/digest.ts'
+import { argumentsDigest, requestDigest } from '../../src/log/digest.ts'
 import type { EventMap, EventType, InboxItem, NewEvent, Queue, SessionEvent, TurnLimits } from '../../src/log/events.ts'
 import { SURFACE } from '../../src/log/events.ts'
 import type { StreamChunk, ToolCallBlock, ToolResultMessage, UserMessage } from '../../src/log/messages.ts'
@@ -87,8 +87,9 @@ export const stepEnd = (
   step = 1,
 ): Draft => ev('step/end', { turn, step, outcome: { kind } })
 export const entered = (id: string): Draft => ev('user/message', message(id))
-export const header = (system = 'be brief'): Draft =>
-  ev('request/header', { header: { config: { provider: 'p', model: 'm' }, system }, reason: 'initial' })
+export const header = (system = 'be brief', reason: 'initial' | 'resume' | 'change' = 'initial'): Draft =>
+  ev('request/header', { header: { config: { provider: 'p', model: 'm' }, system }, reason })
+export const context = (): Draft => ev('request/context', { provider: 'p', model: 'm' })
 
 /** A splice at rest with its turn, up to the first request: `id` enters step 1. */
 export const opened = (id = 'm1', turn = 1, more: Partial<TurnLimits> = {}): readonly Draft[] => [
@@ -97,7 +98,7 @@ export const opened = (id = 'm1', turn = 1, more: Partial<TurnLimits> = {}): rea
   claim('next-turn'),
   stepStart(turn),
   entered(id),
-  ...(turn === 1 ? [header()] : []),
+  ...(turn === 1 ? [header(), context()] : []),
 ]
 
 export const chunk = (data: StreamChunk, at: Partial<EventMap['assistant/chunk']> = {}): Draft =>
@@ -176,7 +177,7 @@ export const approvalRequested = (callId: string, more: Partial<EventMap['tool/a
     callId,
     run: 0,
     name: 'look',
-    argumentsDigest: 'sha256:0',
+    argumentsDigest: argumentsDigest('{"at":1}'),
     purpose: 'run',
     ...more,
   })

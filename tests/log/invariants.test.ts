@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { SessionEvent } from '../../src/log/events.ts'
+import type { CancelCause, SessionEvent } from '../../src/log/events.ts'
 import { RULES, type Rule } from '../../src/log/invariants/rules.ts'
 import { checkInvariants } from '../../src/log/invariants.ts'
 import * as k from '../kit/logs.ts'
@@ -9,7 +9,7 @@ const rulesOf = (events: Iterable<unknown>) => [
 ]
 
 const calls = (...ids: readonly string[]) => [k.opened(), k.asksFor(ids.map((id) => ({ id })))]
-const waits = (id: string) => k.insert('next-turn', [k.item(id)])
+const waits = (id: string, start = 0) => k.insert('next-turn', [k.item(id)], { start })
 const failure = { message: 'busy', code: 'SERVER' }
 const retry = (attempt: number, n: number, more: object = {}) =>
   k.ev('llm/retry', {
@@ -30,6 +30,10 @@ const retryStarted = (attempt: number, n: number, retryId = 'r1') =>
   k.ev('llm/retry-started', { turn: 1, step: 1, attempt, retryId, retry: n })
 const failedChunk = (attempt: number) => k.chunk({ type: 'finish', reason: { kind: 'error', failure } }, { attempt })
 const onCrash = (value: 'rerun' | 'ask' | 'probe' | 'unknown', run = 1) => k.dispatch('c1', { onCrash: value, run })
+const timeLimit = (max: number, spent: number): CancelCause => ({
+  kind: 'limit',
+  limit: { name: 'time', scope: 'turn', max, spent },
+})
 const interrupt = k.resumed({ recovery: 'interrupt' })
 const interrupted = k.turnEnd(1, { kind: 'interrupted' })
 const ends = [
@@ -55,7 +59,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.opened(),
     k.textChunks('hel').slice(0, 2),
     k.turnCancel(),
-    k.answer('hel', { interrupted: true }),
+    k.answer('hel', { interrupted: true, finish: { kind: 'aborted', failure } }),
     k.stepEnd('aborted'),
     k.aborted(),
   ],
@@ -101,7 +105,10 @@ const good: Record<string, readonly k.Drafts[]> = {
   ],
   'a limit': [
     k.opened().slice(0, 3),
-    k.turnCancel(1, { cause: { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } } }),
+    k.turnCancel(1, {
+      cause: { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } },
+      keepInbox: true,
+    }),
     waits('m1'),
     k.turnEnd(1, { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } }),
   ],
@@ -136,7 +143,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.opened(),
     failedChunk(1),
     retry(1, 1),
-    k.resumed(),
+    k.resumed({ resumes: 0 }),
     retryStarted(2, 1),
     k.textChunks('hello', { attempt: 2 }),
     k.answer('hello', { attempt: 2 }),
@@ -186,7 +193,7 @@ const good: Record<string, readonly k.Drafts[]> = {
     k.approvalRequested('c1'),
     k.approvalRequested('c2'),
     k.approvalResolved('c2', { decision: 'denied' }),
-    k.result('c2', 'DENIED'),
+    k.ev('tool/result', { turn: 1, step: 1, message: k.resultMessage('c2', 'denied', true) }),
     k.approvalResolved('c1'),
     k.dispatch('c1'),
     k.result('c1'),
@@ -229,8 +236,8 @@ const good: Record<string, readonly k.Drafts[]> = {
   'a summary in place of a turn': [
     k.textTurn(),
     k.ev('user/message', k.message('s1'), {
-      surfaceOp: { op: 'replace', start: 4, end: 11 },
-      sourceEventSeqs: [4, 11],
+      surfaceOp: { op: 'replace', start: 4, end: 12 },
+      sourceEventSeqs: [4, 12],
     }),
     k.textTurn('m2', 2),
   ],
@@ -260,6 +267,57 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
     k.turnEnd(1, { kind: 'max-steps', maxSteps: 50 }),
   ],
   'RESULTS-OWED': [calls('c1'), k.ran('c1'), k.stepEnd('tool-calls'), k.turnEnd()],
+  'STEP-OUTCOME': [k.opened(), k.textChunks('a'), k.answer('a'), k.stepEnd('concluded')],
+  'TURN-REASON': [k.textTurn().slice(0, -1), k.turnEnd(1, { kind: 'blocked' })],
+  'RESUME-COUNT': [k.opened(), k.resumed({ resumes: 0 })],
+  'LIMIT-SPENT': [k.opened(), k.turnCancel(1, { cause: timeLimit(9, 1), keepInbox: true })],
+  'LIMIT-KEEPS': [k.opened(), k.turnCancel(1, { cause: timeLimit(1, 2) })],
+  'REPEATED-CALL': [
+    k.opened(),
+    k.asksFor([{ id: 'c1' }]).slice(0, -1),
+    k.turnCancel(1, { cause: { kind: 'repeated-call', name: 'look', count: 2 }, keepInbox: true }),
+    k.asksFor([{ id: 'c1' }]).slice(-1),
+  ],
+  'TURN-CLAIMS': [waits('m1'), k.turnStart(), k.stepStart()],
+  'STEP-CONSEQUENCE': [calls('c1'), k.ran('c1'), k.handsOver('c1').slice(0, 2), waits('m2')],
+  'CANCEL-CLEARS': [k.opened(), waits('m2'), k.turnCancel(), k.stepEnd('aborted')],
+  'CANCEL-ANSWERS': [
+    calls('c1', 'c2'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.turnCancel(),
+    k.toolCall('c2'),
+    k.result('c1'),
+  ],
+  'RESUME-FIRST': [k.opened(), k.ev('session/suspended', {}), waits('m2')],
+  'SPLICE-PLACE': [waits('m1'), waits('m2')],
+  'WAKE-PLACE': [k.opened(), k.turnCancel(), k.insert('next-step', [k.item('m2')], { wake: true })],
+  'CLAIM-WHOLE': [k.insert('next-step', [k.item('m1'), k.item('m2')]), k.turnStart(), k.claim('next-step')],
+  'STEP-INPUT': [waits('m1'), k.turnStart(), k.stepStart()],
+  'RESULT-ITEM-CALLS': [
+    calls('c1', 'c2'),
+    k.toolCall('c1'),
+    k.toolCall('c2'),
+    ['c1', 'c2'].map((id) => [k.dispatch(id), k.result(id)]),
+    k.insert('next-step', [k.resultItem(1, 'c2'), k.resultItem(1, 'c1')]),
+  ],
+  'APPROVAL-SUBJECT': [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1', { argumentsDigest: 'sha256:00' })],
+  'RESULT-ERROR': [
+    calls('c1'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.ev('tool/result', { turn: 1, step: 1, message: k.resultMessage('c1'), error: { name: 'E', code: 'E' } }),
+  ],
+  'RESULT-UNASKED': [calls('c1'), k.toolCall('c1'), k.approvalRequested('c1'), k.result('c1', 'DENIED')],
+  'RESULT-SOURCE': [
+    calls('c1'),
+    k.toolCall('c1'),
+    k.dispatch('c1'),
+    k.result('c1', undefined, { sourceEventSeqs: [0] }),
+  ],
+  'HEADER-REASON': [k.opened(), k.header('another')],
+  'REQUEST-CONTEXT': [k.opened().slice(0, 6), k.textChunks('a').slice(0, 1)],
+  'ANSWER-SAID': [k.opened(), k.textChunks('a'), k.answer('b', {}, { sourceEventSeqs: [7, 8, 9, 10, 11] })],
   'CANCEL-ONCE': [k.opened(), k.turnCancel(), k.turnCancel()],
   'CANCEL-REASON': [k.opened(), k.turnCancel(), k.stepEnd('aborted'), k.turnEnd()],
   'AFTER-CANCEL': [calls('c1'), k.toolCall('c1'), k.turnCancel(), k.dispatch('c1')],
@@ -320,7 +378,11 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'RESULT-UNDISPATCHED': [calls('c1'), k.toolCall('c1'), k.result('c1')],
   'RESULT-CODE': [calls('c1'), k.toolCall('c1'), k.dispatch('c1'), k.result('c1', 'ABORTED_BEFORE_DISPATCH')],
   'RESULT-AFTER-CRASH': [calls('c1'), k.toolCall('c1'), onCrash('rerun'), k.resumed(), k.result('c1')],
-  'LATE-RESULT': [k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 1, outcome: null })],
+  'LATE-RESULT': [
+    calls('c1'),
+    k.ran('c1'),
+    k.ev('tool/late-result', { turn: 1, step: 1, callId: 'c1', run: 2, outcome: null }),
+  ],
   'CHUNK-ATTEMPT': [k.opened(), k.textChunks('a', { attempt: 2 }).slice(0, 1)],
   'REQUEST-HEADER': [k.opened().slice(0, 5), k.textChunks('a').slice(0, 1)],
   'REQUEST-DIGEST': [k.opened(), k.chunk({ type: 'finish', reason: { kind: 'stop' } }, { request: 'sha256:00' })],
@@ -336,11 +398,12 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'ANSWER-SOURCES': [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6] })],
   'ANSWER-INTERRUPTED': [k.opened(), k.textChunks('a'), k.answer('a', { interrupted: true })],
   'RETRY-ATTEMPT': [k.opened(), failedChunk(1), retry(2, 1)],
+  'RETRY-FAILURE': [k.opened(), failedChunk(1), retry(1, 1, { failure: { message: 'other', code: 'SERVER' } })],
   'RETRY-NUMBERING': [k.opened(), failedChunk(1), retry(1, 2)],
   'RETRY-STARTED': [k.opened(), failedChunk(1), retry(1, 1), retryStarted(2, 1, 'other')],
   'SURFACE-REPLACE': [
     k.textTurn(),
-    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 4, end: 11 }, sourceEventSeqs: [4] }),
+    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 4, end: 12 }, sourceEventSeqs: [4] }),
   ],
   'REPLACE-IN-STEP': [
     k.textTurn(),
@@ -350,7 +413,7 @@ const broken: Partial<Record<Rule, readonly k.Drafts[]>> = {
   'HISTORY-PAIRING': [
     k.toolTurn(),
     // The answer that asked for the tools goes, their results stay.
-    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 13, end: 13 }, sourceEventSeqs: [13] }),
+    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 14, end: 14 }, sourceEventSeqs: [14] }),
   ],
 }
 
@@ -366,7 +429,7 @@ test.each(Object.entries(broken))('%s is found where it is broken', (rule, draft
 const closedStep = [k.opened(), k.textChunks('a'), k.answer('a'), k.stepEnd()]
 const claimedOnly = k.opened().slice(0, 3)
 const limitCause = { kind: 'limit', limit: { name: 'time', scope: 'turn', max: 1, spent: 2 } } as const
-const repeated = { kind: 'repeated-call', name: 'look', count: 6 } as const
+const repeated = { kind: 'repeated-call', name: 'look', count: 2 } as const
 const note = { type: 'todo/write', data: {}, ignorable: true } as const
 const start = (index = 0) => k.chunk({ type: 'block-start', index, blockType: 'text' })
 const text = (index = 0) => k.chunk({ type: 'text-delta', index, text: 'a' })
@@ -669,6 +732,11 @@ const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
     [calls('c1'), k.toolCall('c1'), onCrash('probe'), k.endSeed, k.resumed(), k.result('c1')],
   ],
   [
+    'a failure of its own after a crash, from a call that was not run again',
+    'RESULT-AFTER-CRASH',
+    [calls('c1'), k.toolCall('c1'), onCrash('rerun'), k.resumed(), k.result('c1', 'TOOL_TIMEOUT')],
+  ],
+  [
     'a late result of a call that has no other answer',
     'LATE-RESULT',
     [
@@ -703,12 +771,12 @@ const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
   [
     'an answer with fewer sources',
     'ANSWER-SOURCES',
-    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9] })],
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [7, 8, 9, 10] })],
   ],
   [
     'an answer with other sources',
     'ANSWER-SOURCES',
-    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [5, 7, 8, 9, 10] })],
+    [k.opened(), k.textChunks('a'), k.answer('a', {}, { sourceEventSeqs: [6, 8, 9, 10, 11] })],
   ],
   [
     'an interrupted answer that asks for tools',
@@ -781,13 +849,6 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     onCrash('probe', 2),
     k.result('c1'),
   ],
-  'a failure after a crash, from a call that was not run again': [
-    calls('c1'),
-    k.toolCall('c1'),
-    onCrash('rerun'),
-    k.resumed(),
-    k.result('c1', 'TOOL_TIMEOUT'),
-  ],
   'a fork between an approved rerun and its dispatch': [
     calls('c1'),
     k.toolCall('c1'),
@@ -838,7 +899,7 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
   'an answer that cites its chunks': [
     k.opened(),
     k.textChunks('a'),
-    k.answer('a', {}, { sourceEventSeqs: [6, 7, 8, 9, 10] }),
+    k.answer('a', {}, { sourceEventSeqs: [7, 8, 9, 10, 11] }),
   ],
   'an approval, and a note before its dispatch': [
     calls('c1'),
@@ -856,12 +917,12 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     k.aborted(),
     waits('m3'),
   ],
-  'a turn that ended before its first step leaves what waits': [claimedOnly, waits('m2'), k.turnEnd(), waits('m3')],
+  'a turn that ended before its first step leaves what waits': [claimedOnly, waits('m2'), k.turnEnd(), waits('m3', 1)],
   'a turn that failed leaves what waits': [
     closedStep,
     waits('m2'),
     k.turnEnd(1, { kind: 'error', error: failure }),
-    waits('m3'),
+    waits('m3', 1),
   ],
   'an interrupted turn leaves what waits': [
     claimedOnly,
@@ -869,7 +930,7 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     interrupt,
     k.insert('next-turn', [k.item('m1')]),
     interrupted,
-    waits('m3'),
+    waits('m3', 2),
   ],
   'a message steered in when the steps are spent': [
     k.opened('m1', 1, { maxSteps: 1 }),
@@ -879,13 +940,27 @@ const alsoGood: Record<string, readonly k.Drafts[]> = {
     k.insert('next-step', [k.item('s1')]),
     k.turnEnd(1, { kind: 'max-steps', maxSteps: 1 }),
   ],
-  'a call repeated too often': [claimedOnly, k.turnCancel(1, { cause: repeated }), waits('m1'), k.turnEnd(1, repeated)],
+  'a call repeated too often': [
+    k.opened(),
+    k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(0, -1),
+    k.turnCancel(1, { cause: repeated, keepInbox: true }),
+    k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(-1),
+    ['c1', 'c2'].map((id) => [k.toolCall(id), k.result(id, 'ABORTED_BEFORE_DISPATCH')]),
+    k.stepEnd('aborted'),
+    k.turnEnd(1, repeated),
+  ],
   'a message put in its own place': [
     waits('m1'),
     k.spliced({ deleteCount: 1, outcome: 'canceled', inserted: [k.item('m1')] }),
   ],
   'a message of the parent, sent to the fork again': [waits('m1'), k.endSeed, waits('m1')],
-  'a turn closed in a second opening': [claimedOnly, interrupt, interrupt, waits('m1'), interrupted],
+  'a turn closed in a second opening': [
+    claimedOnly,
+    interrupt,
+    k.resumed({ recovery: 'interrupt', resumes: 2 }),
+    waits('m1'),
+    interrupted,
+  ],
 }
 
 test.each(Object.entries(alsoGood))('%s: nothing is wrong', (_, drafts) => {
@@ -919,14 +994,18 @@ test('a fork runs no call again, though a crash came after it', () => {
 })
 
 test('a claimed message that pre-step left out cannot enter later', () => {
-  const log = k.logOf(k.opened().slice(0, 4), k.header(), k.textChunks('a'), k.answer('a'), k.stepEnd(), k.turnEnd())
-  expect(rulesOf(log)).toEqual([])
-  const again = k.logOf(
+  const leftOut = [
     k.opened().slice(0, 4),
-    k.header(),
+    k.entered('of a hook'),
+    k.opened().slice(5),
     k.textChunks('a'),
     k.answer('a'),
     k.stepEnd(),
+  ]
+  const log = k.logOf(leftOut, k.turnEnd())
+  expect(rulesOf(log)).toEqual([])
+  const again = k.logOf(
+    leftOut,
     k.insert('next-step', [k.item('m2')]),
     k.claim('next-step'),
     k.stepStart(1, 2),

@@ -67,8 +67,8 @@ describe('a request rebuilt from the log', () => {
 
   test('keeps its history though a summary has replaced it since', () => {
     const summary = k.ev('user/message', k.message('s1'), {
-      surfaceOp: { op: 'replace', start: 4, end: 11 },
-      sourceEventSeqs: [4, 11],
+      surfaceOp: { op: 'replace', start: 4, end: 12 },
+      sourceEventSeqs: [4, 12],
     })
     const log = k.logOf(k.textTurn(), summary, k.textTurn('m2', 2))
     expect(ids(log)).toEqual(['m1'])

@@ -24,7 +24,7 @@ describe('a log it could not have written', () => {
     expect(verified).toMatchObject({
       ok: false,
       violations: expect.arrayContaining([
-        { seq: 6, rule: 'CHART', message: 'turn/start cannot happen in stepRequest.streaming' },
+        { seq: 7, rule: 'CHART', message: 'turn/start cannot happen in stepRequest.streaming' },
       ]),
     })
   })

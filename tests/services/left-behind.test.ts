@@ -10,6 +10,7 @@ import type { ModelAdapter } from '../../src/services/llm/adapter.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { ofType, settle, simulatedClock, startAgent, typesOf } from '../kit/agents.ts'
 import { reasons, userTexts } from '../kit/conversation.ts'
+import { manualClock } from '../kit/manual-clock.ts'
 
 const user = { kind: 'user' } as const
 
@@ -236,4 +237,28 @@ describe('what was left behind', () => {
       expect(userTexts(await started.log())).toEqual(hook === 'agent/request' ? ['left behind'] : [])
     },
   )
+})
+
+test('a body that hangs past a cancel leaves no timer of its own behind', async () => {
+  const clock = manualClock()
+  const hang = tool({
+    name: 'hang',
+    description: 'Hangs',
+    parameters: { type: 'object' },
+    timeoutMs: 3_600_000,
+    execute: () => new Promise(() => {}),
+  })
+  await using started = await startAgent({
+    model: scripted([toolCall('hang', {})]),
+    tools: [hang],
+    clock,
+    settleTimeoutMs: 1_000,
+  })
+  started.agent.followup('m')
+  await settle()
+  expect(clock.pending).toBe(1)
+  const cancelled = started.agent.cancel(user)
+  clock.advance(1_000)
+  await cancelled
+  expect(clock.pending).toBe(0)
 })

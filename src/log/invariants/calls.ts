@@ -1,16 +1,27 @@
 /** Tool calls: scheduled, authorised, run and answered in that order, each once, and never run again unasked. */
-import type { EventMap, KnownEvent, OnCrash, PlannedCall } from '../events.ts'
+import { argumentsDigest } from '../digest.ts'
+import type { EventMap, InboxItem, KnownEvent, OnCrash, PlannedCall } from '../events.ts'
 import type { ToolCallBlock } from '../messages.ts'
 import type { Frame, Report, Topic, TopicOf } from './topic.ts'
 
 interface Call extends PlannedCall {
   readonly arguments: string | undefined
-  state: 'planned' | 'called' | 'awaiting' | 'approved' | 'dispatched' | 'answered'
+  state: 'planned' | 'called' | 'awaiting' | 'approved' | 'refused' | 'dispatched' | 'answered'
+  /** Seq of its tool/call; -1 before. */
+  calledAt: number
+  /** Seq of the last tool/approval-requested; -1 before. */
+  askedAt: number
   /** 0 until its first dispatch. */
   run: number
   onCrash: OnCrash
   dispatchedAt: number
   purpose: 'run' | 'rerun'
+}
+
+interface InRun {
+  readonly turn: number
+  readonly step: number
+  readonly run: number
 }
 
 /** More calls than this in one answer are a failed attempt. */
@@ -20,6 +31,8 @@ export const calls: TopicOf = (frame, report) => {
   /** The calls of the open step, in the model's order. */
   let open: readonly Call[] = []
   const used = new Set<string>()
+  /** Calls whose own word would be late: answered, and not yet heard. */
+  const unheard = new Map<string, InRun>()
   const find = (callId: string) => open.find((call) => call.callId === callId)
 
   const schedule = (data: EventMap['assistant/message']) => {
@@ -27,17 +40,26 @@ export const calls: TopicOf = (frame, report) => {
     open = data.calls.map((call) => planned(call, data))
     for (const { callId } of open) used.add(callId)
   }
-  const checkStepEnd = () => {
+  const checkStepEnd = (outcome: string) => {
+    if (outcome === 'tool-calls' && frame.step < frame.limits.maxSteps && itemsOf(frame).length !== open.length)
+      report('RESULT-ITEM-CALLS', `step ${frame.turn}/${frame.step} ends and its results are not owed`)
     const missing = open.filter((call) => call.state !== 'answered')
     for (const call of missing)
       report('RESULT-MISSING', `step ${frame.turn}/${frame.step} ends without a result of ${call.callId}`)
     open = []
   }
-  const checkLate = (callId: string) => {
+  const checkLate = ({ callId, turn, step, run }: EventMap['tool/late-result']) => {
+    const at = unheard.get(callId)
+    unheard.delete(callId)
+    if (at?.run !== run || at.turn !== turn || at.step !== step)
+      report('LATE-RESULT', `run ${run} of ${callId} in ${turn}/${step} was not answered without it, or spoke before`)
+  }
+
+  const settle = (event: KnownEvent<'tool/result'>) => {
+    const { callId } = event.data.message.source
     const call = find(callId)
-    if (!used.has(callId) || (call && call.state !== 'answered')) {
-      report('LATE-RESULT', `${callId} ${call ? 'has no other answer' : 'is no call of this session'}`)
-    }
+    if (call && call.state === 'dispatched') unheard.set(callId, { turn: frame.turn, step: frame.step, run: call.run })
+    checkResult(frame, report, call, event)
   }
 
   const topic: Topic = {
@@ -47,26 +69,29 @@ export const calls: TopicOf = (frame, report) => {
           open = []
           return
         case 'step/end':
-          return checkStepEnd()
+          return checkStepEnd(event.data.outcome.kind)
         case 'assistant/message':
           return schedule(event.data)
         case 'tool/call':
-          return checkCall(frame, report, open, event.data)
+          return checkCall(frame, report, open, event)
+        case 'agent/inbox/spliced':
+          return checkItems(report, open, event.data.inserted)
         case 'tool/approval-requested':
-          return checkRequested(frame, report, find(event.data.callId), event.data)
+          return checkRequested(frame, report, find(event.data.callId), event)
         case 'tool/approval-resolved':
           return checkResolved(report, find(event.data.callId), event.data)
         case 'tool/dispatch':
           return checkDispatch(frame, report, find(event.data.callId), event)
         case 'tool/result':
-          if (event.surfaceOp === 'append')
-            checkResult(frame, report, find(event.data.message.source.callId), event.data)
-          return
+          return event.surfaceOp === 'append' ? settle(event) : undefined
         case 'tool/late-result':
-          return checkLate(event.data.callId)
+          return checkLate(event.data)
         case 'session/end-seed':
-          // An approval given and not yet used does not cross a fork.
-          for (const call of open) if (call.state === 'approved') call.state = call.run > 0 ? 'dispatched' : 'called'
+          // An answer given and not yet acted on does not cross a fork.
+          for (const call of open) {
+            if (call.state === 'approved') call.state = call.run > 0 ? 'dispatched' : 'called'
+            else if (call.state === 'refused') call.state = 'awaiting'
+          }
           return
         default:
       }
@@ -95,13 +120,25 @@ const planned = (call: PlannedCall, data: EventMap['assistant/message']): Call =
   ...call,
   arguments: blocksOf(data).find((block) => block.id === call.callId)?.arguments,
   state: 'planned',
+  calledAt: -1,
+  askedAt: -1,
   run: 0,
   onCrash: 'unknown',
   dispatchedAt: -1,
   purpose: 'run',
 })
 
-function checkCall(frame: Frame, report: Report, open: readonly Call[], data: EventMap['tool/call']): void {
+const itemsOf = (frame: Frame) => frame.inbox['next-step'].filter((item) => item.kind === 'tool-result')
+
+function checkItems(report: Report, open: readonly Call[], inserted: readonly InboxItem[]): void {
+  const items = inserted.filter((item) => item.kind === 'tool-result')
+  if (items.length === 0) return
+  const same = items.length === open.length && items.every(({ callId }, i) => open[i]?.callId === callId)
+  if (!same || open.some((call) => call.state !== 'answered'))
+    report('RESULT-ITEM-CALLS', `${items.map(({ callId }) => callId).join(', ')} are not the step’s answered calls`)
+}
+
+function checkCall(frame: Frame, report: Report, open: readonly Call[], { seq, data }: KnownEvent<'tool/call'>): void {
   const next = open.find((call) => call.state === 'planned')
   if (next?.callId !== data.callId || next.name !== data.name || next.arguments !== data.arguments) {
     report(
@@ -110,7 +147,7 @@ function checkCall(frame: Frame, report: Report, open: readonly Call[], data: Ev
     )
   }
   const call = open.find((each) => each.callId === data.callId)
-  if (call?.state === 'planned') call.state = 'called'
+  if (call?.state === 'planned') Object.assign(call, { state: 'called', calledAt: seq })
   // Under a cancel calls are recorded only to be answered at once: none of them runs.
   if (!frame.cancel) checkCap(frame, report, open)
 }
@@ -125,9 +162,9 @@ function checkCap(frame: Frame, report: Report, open: readonly Call[]): void {
     report('EXCLUSIVE-ALONE', `${exclusive.callId} is exclusive, and ${running.length} calls run`)
 }
 
-type Requested = EventMap['tool/approval-requested']
+type Requested = KnownEvent<'tool/approval-requested'>
 
-function checkRequested(frame: Frame, report: Report, call: Call | undefined, data: Requested): void {
+function checkRequested(frame: Frame, report: Report, call: Call | undefined, { seq, data }: Requested): void {
   const fits =
     data.purpose === 'run'
       ? call?.state === 'called'
@@ -135,9 +172,11 @@ function checkRequested(frame: Frame, report: Report, call: Call | undefined, da
   if (!call || !fits || data.run !== call.run) {
     report('APPROVAL-STATE', `approval of a ${data.purpose} of ${data.callId}, ${stateOf(call)}`)
   }
+  const asked = call?.arguments !== undefined && call.name === data.name && argumentsDigest(call.arguments)
+  if (call && asked !== data.argumentsDigest)
+    report('APPROVAL-SUBJECT', `it is for ${data.name} with ${data.argumentsDigest}, not what ${data.callId} asks`)
   if (!call || call.state === 'answered') return
-  call.state = 'awaiting'
-  call.purpose = data.purpose
+  Object.assign(call, { state: 'awaiting', askedAt: seq, purpose: data.purpose })
 }
 
 function checkResolved(report: Report, call: Call | undefined, data: EventMap['tool/approval-resolved']): void {
@@ -145,8 +184,7 @@ function checkResolved(report: Report, call: Call | undefined, data: EventMap['t
     report('APPROVAL-ONCE', `${data.decision} for run ${data.run} of ${data.callId}, ${stateOf(call)}`)
   }
   // Denied and expired wait for their result, which comes next.
-  if (call?.state === 'awaiting')
-    call.state = data.decision === 'approved' ? 'approved' : call.run > 0 ? 'dispatched' : 'called'
+  if (call?.state === 'awaiting') call.state = data.decision === 'approved' ? 'approved' : 'refused'
 }
 
 function checkDispatch(frame: Frame, report: Report, call: Call | undefined, event: KnownEvent<'tool/dispatch'>): void {
@@ -175,29 +213,60 @@ function mayRunAgain(frame: Frame, call: Call): boolean {
 
 const NEVER_RAN: ReadonlySet<string | undefined> = new Set(['TOOL_NOT_STARTED', 'ABORTED_BEFORE_DISPATCH'])
 
-function checkResult(frame: Frame, report: Report, call: Call | undefined, data: EventMap['tool/result']): void {
-  const { callId } = data.message.source
+function checkResult(frame: Frame, report: Report, call: Call | undefined, event: KnownEvent<'tool/result'>): void {
+  const { message, error, concludesTurn } = event.data
+  const { callId } = message.source
   if (!call || call.state === 'answered') {
     report('RESULT-ONCE', `a result of ${callId}, ${stateOf(call)}`)
     return
   }
-  const code = data.error?.code
-  const succeeds = data.message.content[0].isError !== true && code === undefined
+  const code = error?.code
+  const isError = message.content[0].isError === true
   if (call.state === 'planned' && !NEVER_RAN.has(code))
     report('RESULT-UNSCHEDULED', `${callId} has a result and no tool/call`)
-  if (succeeds && call.run === 0) report('RESULT-UNDISPATCHED', `${callId} succeeds and was not dispatched`)
-  // A probe may have found out that a dispatched call did not run.
-  if (NEVER_RAN.has(code) && call.run > 0 && call.onCrash !== 'probe')
-    report('RESULT-CODE', `${callId} says ${code} after run ${call.run}`)
-  if (code === 'TOOL_OUTCOME_UNKNOWN' && call.run === 0) report('RESULT-CODE', `${callId} says ${code} and never ran`)
-  if (succeeds && call.run > 0 && !mayStillSucceed(frame, call))
-    report('RESULT-AFTER-CRASH', `${callId} succeeds without being run again`)
+  if (!isError && call.run === 0) report('RESULT-UNDISPATCHED', `${callId} succeeds and was not dispatched`)
+  if (error && !isError) report('RESULT-ERROR', `${callId} has the error ${code} and succeeds`)
+  if (concludesTurn && isError) report('RESULT-ERROR', `${callId} fails and concludes the turn`)
+  checkCode(frame, report, call, code)
+  checkSource(report, call, event.sourceEventSeqs)
   call.state = 'answered'
 }
 
-function mayStillSucceed(frame: Frame, call: Call): boolean {
-  if (frame.seededAt > call.dispatchedAt) return false
-  return !wasLeft(frame, call) || call.onCrash === 'probe'
+function checkCode(frame: Frame, report: Report, call: Call, code: string | undefined): void {
+  const says = `${call.callId} says ${code ?? 'no code'}, ${stateOf(call)}`
+  const left = isLeft(frame, call)
+  const ending = frame.cancel !== null || frame.interrupted
+  // A probe may have found out that a dispatched call did not run.
+  const mayHaveRun = call.run > 0 && call.onCrash !== 'probe'
+  if (NEVER_RAN.has(code) && (mayHaveRun || !(ending || isCut(frame, call)))) report('RESULT-CODE', says)
+  if (code === 'TOOL_OUTCOME_UNKNOWN' && !(call.run > 0 && (left || ending || call.state === 'refused')))
+    report('RESULT-CODE', says)
+  const synthetic = NEVER_RAN.has(code) || code === 'TOOL_OUTCOME_UNKNOWN'
+  if (call.state === 'awaiting' || (ending && call.state !== 'dispatched')) {
+    if (!synthetic) report('RESULT-UNASKED', says)
+  }
+  if (call.state === 'refused' && code !== (call.run > 0 ? 'TOOL_OUTCOME_UNKNOWN' : undefined))
+    report('RESULT-UNASKED', says)
+  if (call.run > 0 && left && code !== 'TOOL_OUTCOME_UNKNOWN' && !mayTell(frame, call))
+    report('RESULT-AFTER-CRASH', says)
+}
+
+/** Only a probe can tell how a run went that a crash cut short, and in a fork not even that. */
+const mayTell = (frame: Frame, call: Call): boolean => call.onCrash === 'probe' && frame.seededAt <= call.dispatchedAt
+
+/** Nobody in this process saw it run: a crash, a clean close or a fork came after its dispatch. */
+const isLeft = (frame: Frame, call: Call): boolean => wasLeft(frame, call) || frame.seededAt > call.dispatchedAt
+
+/** It awaited approval when a fork was made: the question is its parent's. */
+const isCut = (frame: Frame, call: Call): boolean => call.state === 'awaiting' && frame.seededAt > call.askedAt
+
+function checkSource(report: Report, call: Call, sources: readonly number[] | undefined): void {
+  const cites = sources?.length === 1 && sources[0] === call.calledAt
+  if (call.calledAt >= 0 && sources !== undefined && !cites)
+    report(
+      'RESULT-SOURCE',
+      `${call.callId} was scheduled at seq ${call.calledAt}, its result cites ${sources.join(', ')}`,
+    )
 }
 
 const stateOf = (call: Call | undefined): string =>

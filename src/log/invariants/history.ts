@@ -1,26 +1,38 @@
-/** The conversation: replacements that can be, and a history every provider accepts. */
+/** The conversation: replacements that can be, and a history every provider accepts, at each request and at rest. */
+import type { AttemptPlace } from '../attempts.ts'
 import { InvalidEvent } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import { unpaired } from '../projections/pairing.ts'
+import { createPairing } from '../projections/pairing.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
 
 export const history: TopicOf = (frame, report) => {
+  const requests = createPairing()
+  const rests = createPairing()
+  let asking: AttemptPlace | undefined
   let replaced = false
-  const checkPairing = () => {
-    const wrong = unpaired(frame.surface.messages())
+  const checkRest = () => {
+    const wrong = rests.unpaired(frame.surface.messages())
+    if (wrong !== undefined) report('HISTORY-PAIRING', wrong)
+  }
+  /** Before an attempt's first chunk: what the model was shown. */
+  const checkRequest = ({ turn, step, attempt }: AttemptPlace) => {
+    if (asking?.attempt === attempt && asking.step === step && asking.turn === turn) return
+    asking = { turn, step, attempt }
+    const shown = frame.attempts.current()?.messages
+    const wrong = shown && requests.unpaired(shown)
     if (wrong !== undefined) report('HISTORY-PAIRING', wrong)
   }
   return {
     check(event) {
-      // Only a replacement can break what the rules of calls hold together, so the walk is made after one, and at the end.
-      if (replaced) checkPairing()
+      if (replaced) checkRest()
       replaced = typeof event.surfaceOp === 'object' && !frame.stepOpen
+      if (event.type === 'assistant/chunk') checkRequest(event.data)
       if (typeof event.surfaceOp !== 'object') return
       if (frame.stepOpen) report('REPLACE-IN-STEP', `step ${frame.turn}/${frame.step} is open`)
       checkReplace(frame, event, report)
     },
     end() {
-      if (!frame.stepOpen) checkPairing()
+      if (!frame.stepOpen) checkRest()
     },
   }
 }

@@ -1,5 +1,5 @@
 /** Turns and steps: how they nest, count and end, and what a cancel or an interruption means for it. */
-import { type EventMap, isBound, type SessionEvent } from '../events.ts'
+import type { EventMap, SessionEvent } from '../events.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
 import { messageWaits } from './topic.ts'
 
@@ -16,7 +16,7 @@ export const lifecycle: TopicOf = (frame, report) => ({
       case 'turn/end':
         checkOpenTurn(frame, report, event)
         if (frame.stepOpen) report('TURN-NESTING', `turn ${frame.turn} ends with step ${frame.step} open`)
-        return checkReason(frame, report, event.data.reason)
+        return
       case 'session/suspended':
         if (!frame.turnOpen) report('TURN-NESTING', 'suspended with no turn open')
         return
@@ -29,11 +29,19 @@ export const lifecycle: TopicOf = (frame, report) => ({
       case 'request/context':
         if (!frame.turnOpen) report('STEP-SCOPE', `${event.type} with no turn open`)
         return
+      case 'agent/hook-failed':
+        return checkHook(frame, report, event.data)
       default:
         checkScope(frame, report, event)
     }
   },
 })
+
+/** A hook may be heard of when its turn is long over; before a step it already names the one to come. */
+function checkHook(frame: Frame, report: Report, { turn, step }: EventMap['agent/hook-failed']): void {
+  const known = turn < frame.turn || (turn === frame.turn && (step ?? 0) <= frame.step + 1)
+  if (!known) report('STEP-SCOPE', `a hook of ${turn}/${step ?? 0} failed, ${standing(frame)}`)
+}
 
 function checkTurnStart(frame: Frame, report: Report, data: EventMap['turn/start']): void {
   if (frame.turnOpen) report('TURN-NESTING', `turn ${data.turn} starts while turn ${frame.turn} is open`)
@@ -54,28 +62,7 @@ function checkStepStart(frame: Frame, report: Report, data: EventMap['step/start
   if (data.step > frame.limits.maxSteps) report('MAX-STEPS', `step ${data.step} of ${frame.limits.maxSteps}`)
 }
 
-function checkReason(frame: Frame, report: Report, { kind }: EventMap['turn/end']['reason']): void {
-  const expected = frame.cancel && (isBound(frame.cancel) ? frame.cancel.kind : 'aborted')
-  if (expected ? kind !== expected : kind === 'aborted' || kind === 'limit' || kind === 'repeated-call') {
-    report(
-      'CANCEL-REASON',
-      `turn ${frame.turn} ends ${kind}, ${frame.cancel ? `cancelled by ${frame.cancel.kind}` : 'not cancelled'}`,
-    )
-  }
-  if (!expected && frame.interrupted !== (kind === 'interrupted')) {
-    report('INTERRUPT-REASON', `turn ${frame.turn} ends ${kind}, ${frame.interrupted ? '' : 'not '}to be interrupted`)
-  }
-  const owed = frame.lastOutcome === 'tool-calls'
-  if (owed && (kind === 'completed' || kind === 'max-tokens')) {
-    report('RESULTS-OWED', `turn ${frame.turn} ends ${kind} though the model has not seen the last results`)
-  }
-  const wanted = owed || frame.inbox['next-step'].length > 0
-  if (kind === 'max-steps' && !(wanted && frame.step >= frame.limits.maxSteps)) {
-    report('MAX-STEPS', `turn ${frame.turn} ends max-steps after step ${frame.step} with nothing to go on for`)
-  }
-}
-
-/** What starts something: none of it may follow `turn/cancel`. */
+/** What starts something: none of it may follow `turn/cancel`, or a recovery that interrupts. */
 const STARTING: ReadonlySet<string> = new Set([
   'step/start',
   'llm/retry',
@@ -85,8 +72,11 @@ const STARTING: ReadonlySet<string> = new Set([
 ])
 
 function checkAfterCancel(frame: Frame, report: Report, event: SessionEvent): void {
-  if (frame.cancel && STARTING.has(event.type))
-    report('AFTER-CANCEL', `${event.type} though turn ${frame.turn} is cancelled`)
+  if (!(frame.cancel || frame.interrupted) || !STARTING.has(event.type)) return
+  report(
+    'AFTER-CANCEL',
+    `${event.type} though turn ${frame.turn} is ${frame.cancel ? 'cancelled' : 'to be interrupted'}`,
+  )
 }
 
 function checkScope(frame: Frame, report: Report, event: SessionEvent): void {

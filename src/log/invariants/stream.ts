@@ -2,6 +2,7 @@
 import type { AttemptPlace } from '../attempts.ts'
 import { createRequestDigester } from '../digest.ts'
 import type { EventMap, KnownEvent, SessionEvent } from '../events.ts'
+import { equalJson } from '../json.ts'
 import type { FinishReason, StreamChunk } from '../messages.ts'
 import { requestOf } from '../rebuild.ts'
 import type { Frame, Report, TopicOf } from './topic.ts'
@@ -53,18 +54,29 @@ export const streams: TopicOf = (frame, report) => {
     answered = true
     const mine = isOf(stream, event.data) ? stream : openStream(event.data)
     checkSources(mine, event.sourceEventSeqs, report)
-    if (event.data.interrupted) checkInterrupted(frame, event.data, report)
+    if (event.data.interrupted) checkInterrupted(frame, event.data, mine.finish, report)
     else checkFinish(mine.finish, event.data.finish, report)
+  }
+  const checkFailure = (data: EventMap['llm/retry']) => {
+    const finish = isOf(stream, data) ? stream.finish : undefined
+    if (!finish || succeeds(finish) || !('failure' in finish)) return
+    // One too long for the log is cut short.
+    const same = equalJson(data.failure, finish.failure) || JSON.stringify(finish.failure).length > LONG
+    if (!same) report('RETRY-FAILURE', `it fails with ${data.failure.code}, its stream with ${finish.failure.code}`)
   }
 
   return {
     check(event: SessionEvent) {
       if (event.type === 'assistant/chunk') checkChunk(event)
       else if (event.type === 'assistant/message') checkAnswer(event)
+      else if (event.type === 'llm/retry') checkFailure(event.data)
       else if (event.type === 'step/start') answered = false
     },
   }
 }
+
+/** Characters of a failure that is kept whole. */
+const LONG = 65_536
 
 /** Before the first attempt. */
 const NOWHERE: AttemptPlace = { turn: 0, step: 0, attempt: 0 }
@@ -131,7 +143,11 @@ function checkSources(stream: Stream, sources: readonly number[] | undefined, re
     )
 }
 
-function checkInterrupted(frame: Frame, data: EventMap['assistant/message'], report: Report): void {
+type Finished = FinishReason | undefined
+
+function checkInterrupted(frame: Frame, data: EventMap['assistant/message'], chunk: Finished, report: Report): void {
+  if (data.finish.kind !== 'aborted' && data.finish.kind !== chunk?.kind)
+    report('STREAM-FINISH', `it ends ${data.finish.kind}, and not by the cancel`)
   if (!frame.cancel) report('ANSWER-INTERRUPTED', 'the turn is not cancelled')
   if (data.calls.length > 0) report('ANSWER-INTERRUPTED', 'it asks for tools')
 }

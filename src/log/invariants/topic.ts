@@ -30,7 +30,15 @@ export interface Frame {
   readonly keepsInbox: boolean
   /** The open turn was reopened to be interrupted. */
   readonly interrupted: boolean
-  readonly lastOutcome: StepOutcome['kind'] | null
+  /** What that recovery says of itself. */
+  readonly recoveryCause: 'recovery-limit' | undefined
+  readonly lastOutcome: StepOutcome | null
+  /** Something was claimed for a step that has not started. */
+  readonly prepares: boolean
+  /** The last step left nothing to go on for: the turn is about to end. */
+  readonly stopping: boolean
+  /** A step of the turn was cut by the token limit. */
+  readonly cut: boolean
   /** Seqs of the last `session/resumed` and `session/end-seed`; -1 before the first. */
   readonly resumedAt: number
   readonly seededAt: number
@@ -49,7 +57,11 @@ export function openFrame(surface: Surface, attempts: AttemptTracker): Frame {
     cancel: null,
     keepsInbox: false,
     interrupted: false,
+    recoveryCause: undefined,
     lastOutcome: null,
+    prepares: false,
+    stopping: false,
+    cut: false,
     resumedAt: -1,
     seededAt: -1,
     inbox: inbox.initial,
@@ -64,7 +76,16 @@ export function advance(frame: Frame, event: SessionEvent): void {
   if (changes) Object.assign(frame, changes)
 }
 
-const fresh = { cancel: null, keepsInbox: false, interrupted: false, lastOutcome: null }
+const fresh = {
+  cancel: null,
+  keepsInbox: false,
+  interrupted: false,
+  recoveryCause: undefined,
+  lastOutcome: null,
+  prepares: false,
+  stopping: false,
+  cut: false,
+}
 
 function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> | undefined {
   switch (event.type) {
@@ -77,19 +98,33 @@ function changesOf(frame: Frame, event: SessionEvent): Partial<Frame> | undefine
     case 'turn/end':
       return { ...fresh, turnOpen: false, stepOpen: false }
     case 'step/start':
-      return { step: event.data.step, stepOpen: true }
-    case 'step/end':
-      return { stepOpen: false, lastOutcome: event.data.outcome.kind }
-    case 'session/resumed':
-      return { resumedAt: event.seq, interrupted: frame.turnOpen && event.data.recovery === 'interrupt' }
+      return { step: event.data.step, stepOpen: true, prepares: false }
+    case 'step/end': {
+      const { outcome } = event.data
+      const stopping = mayStop(frame, outcome.kind)
+      return { stepOpen: false, lastOutcome: outcome, stopping, cut: frame.cut || outcome.kind === 'max-tokens' }
+    }
+    case 'session/resumed': {
+      const interrupted = frame.turnOpen && event.data.recovery === 'interrupt'
+      return { resumedAt: event.seq, interrupted, recoveryCause: event.data.cause }
+    }
     case 'session/end-seed':
       return { seededAt: event.seq, inbox: inbox.evolve(frame.inbox, event) }
     case 'agent/inbox/spliced':
-      return { inbox: inbox.evolve(frame.inbox, event) }
+      return {
+        inbox: inbox.evolve(frame.inbox, event),
+        ...(event.data.outcome === 'claimed' ? { prepares: true, stopping: false } : {}),
+      }
     default:
       return undefined
   }
 }
+
+/** After this step the hooks have their say; after any other the turn goes on or ends at once. */
+export const mayStop = (frame: Frame, outcome: StepOutcome['kind']): boolean =>
+  frame.cancel === null && STOPPING.has(outcome) && frame.inbox['next-step'].length === 0
+
+const STOPPING: ReadonlySet<StepOutcome['kind']> = new Set(['completed', 'concluded', 'max-tokens'])
 
 /** A message waits in one of the queues. */
 export const messageWaits = (state: InboxState): boolean =>

@@ -5,6 +5,8 @@ import type { ToolCallBlock } from '../messages.ts'
 
 export interface Repeats {
   place(event: SessionEvent): void
+  /** Counts a call that is not in the log yet. */
+  add(name: string, rawArguments: string): void
   /** How often the turn has made this call so far, including what was scheduled. */
   count(name: string, rawArguments: string): number
 }
@@ -25,9 +27,13 @@ class TurnRepeats implements Repeats {
     for (const block of event.data.message.content) {
       if (block.type !== 'tool-call') continue
       const { name, arguments: raw } = block as ToolCallBlock
-      this.#counts ??= new Map()
-      this.#counts.set(callKey(name, raw), this.count(name, raw) + 1)
+      this.add(name, raw)
     }
+  }
+
+  add(name: string, raw: string): void {
+    this.#counts ??= new Map()
+    this.#counts.set(callKey(name, raw), this.count(name, raw) + 1)
   }
 
   count(name: string, raw: string): number {

@@ -93,18 +93,26 @@ async function inTime(
   const body = bodyOutcome(tool, parsed.args, context)
   const { timeoutMs } = tool
   if (timeoutMs === undefined) return body
-  let timer: unknown
-  const late = new Promise<'late'>((resolve) => {
-    timer = runtime.clock.setTimeout(() => resolve('late'), timeoutMs)
-  })
-  const first = await Promise.race([body, late])
-  runtime.clock.clearTimeout(timer)
+  const first = await Promise.race([body, timeUp(runtime, timeoutMs, stopped, body)])
   if (first !== 'late') return first
   own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
   void Promise.all([body, whenAborted(stopped)]).then(([outcome]) =>
     sayLate(runtime, input, resultOf(runtime.mask, outcome)),
   )
   return timedOut(timeoutMs)
+}
+
+/** No timer outlives the body, or the call that nobody waits for any more: it would keep the process alive. */
+function timeUp({ clock }: AgentRuntime, ms: number, stopped: AbortSignal, body: Promise<unknown>): Promise<'late'> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimeout(() => resolve('late'), ms)
+    const clear = (): void => {
+      clock.clearTimeout(timer)
+      stopped.removeEventListener('abort', clear)
+    }
+    stopped.addEventListener('abort', clear)
+    void body.then(clear)
+  })
 }
 
 /** The chart stops the call when it is answered: only then is what its tool says late. */

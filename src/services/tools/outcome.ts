@@ -74,7 +74,14 @@ export function resultOf(mask: Mask, outcome: ToolOutcome, meta?: CallResult['me
   return bytes > MAX_RESULT_BYTES ? tooLarge(result, bytes) : result
 }
 
-const errorOf = (error: ToolError | undefined) => (error === undefined ? {} : { error })
+/** What the log says of a call by itself, without its tool: no tool may say it for the log. */
+const NOT_A_TOOLS: ReadonlySet<string> = new Set([
+  'TOOL_OUTCOME_UNKNOWN',
+  'TOOL_NOT_STARTED',
+  'ABORTED_BEFORE_DISPATCH',
+])
+
+const errorOf = (error: ToolError | undefined) => (error === undefined || NOT_A_TOOLS.has(error.code) ? {} : { error })
 
 /** Room in one event for the result's place and marks. */
 const MAX_RESULT_BYTES = MAX_EVENT_BYTES - 16_384

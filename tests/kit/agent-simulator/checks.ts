@@ -31,7 +31,7 @@ async function checkSession(truth: Truth, session: MirroredSession): Promise<voi
     const broken = verified.violations.find(({ rule }) => !(session.garbled && GARBLED.includes(rule)))
     if (broken !== undefined) breachAt(truth, session, broken.seq, `VERIFY ${broken.rule}`, broken.message)
   }
-  const audited = audit(stored, { done: true, bodies: bodiesOf(truth, session) })
+  const audited = audit(stored, { done: true, hooks: true, bodies: bodiesOf(truth, session) })
   const [found] = audited.violations
   if (found !== undefined) breachAt(truth, session, found.seq, 'AUDIT', found.message)
   for (const [kind, times] of audited.endings) world.count(`ended ${kind}`, times)

@@ -45,7 +45,7 @@ async function isAtRest(scene: Scene): Promise<boolean> {
       await discard(scene, session)
       return false
     }
-    const [host] = scene.living(session)
+    const host = scene.living(session).find(({ robbed }) => !robbed)
     if (host?.living === undefined) {
       if (scene.isOpening(session)) continue
       await scene.open(session, scene.process(0), true)
@@ -64,7 +64,7 @@ async function isAtRest(scene: Scene): Promise<boolean> {
 
 /** Whoever was opening it waits for an answer that never comes. */
 async function openWhatIsStuck(scene: Scene): Promise<boolean> {
-  const stuck = scene.sessions.find((session) => scene.living(session).length === 0)
+  const stuck = scene.sessions.find((session) => scene.living(session).every(({ robbed }) => robbed))
   if (stuck === undefined) return false
   await scene.open(stuck, scene.process(0), true)
   return true

@@ -17,6 +17,8 @@ export class Host {
   readonly sessionId: string
   state: HostState = 'opening'
   agent: Agent | undefined
+  /** Somebody took the session; an idle agent does not notice. */
+  robbed = false
   /** Made while the agent stands still. */
   checkFold: () => void = () => {}
 
@@ -95,7 +97,9 @@ function served(truth: Truth, host: Host, { steal, faults, unsaved }: Opening): 
     model: simulatedModel(truth, process),
     tools: simulatedTools(truth, process),
     hooks: simulatedHooks(truth, process),
-    store: wire(truth, process, faults),
+    store: wire(truth, process, faults, (id) => {
+      host.robbed ||= id === sessionId
+    }),
     sessionId,
     ...(steal ? { steal } : {}),
     ...(unsaved === undefined ? {} : { fallbackDir: unsaved }),

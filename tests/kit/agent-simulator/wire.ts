@@ -20,15 +20,21 @@ interface Line {
   readonly truth: Truth
   readonly process: SimProcess
   readonly faults: StoreFaults
+  readonly onRobbed: (id: string) => void
 }
 
-/** Connects a process to the store of the world. */
-export function wire(truth: Truth, process: SimProcess, faults: StoreFaults): LogStore {
-  const line: Line = { truth, process, faults }
+/** Connects a process to the store of the world; `onRobbed` is told at once what the process learns some time later. */
+export function wire(
+  truth: Truth,
+  process: SimProcess,
+  faults: StoreFaults,
+  onRobbed: (id: string) => void = () => {},
+): LogStore {
+  const line: Line = { truth, process, faults, onRobbed }
   const { store: inner, sessions } = truth
   return {
     acquire: (id, options) =>
-      call(line, `acquire ${id}`, async () => {
+      call(line, `${options?.create?.parentSession === undefined ? 'acquire' : 'found'} ${id}`, async () => {
         const owner = await inner.acquire(id, options)
         truth.found(owner.header)
         if (options?.steal) truth.world.count('steals asked')
@@ -84,6 +90,7 @@ function owned(line: Line, owner: Ownership): Ownership {
   const lost = new AbortController()
   // Whoever loses a session learns of it some time later.
   owner.lost.addEventListener('abort', async () => {
+    line.onRobbed(id)
     await truth.world.turn(process, `learns that ${id} is lost`)
     lost.abort(owner.lost.reason)
   })

@@ -17,6 +17,8 @@ export interface Violation {
 export interface AuditOptions {
   /** The run is over: nothing may be open or owed. */
   readonly done?: boolean
+  /** Hooks may decide how a turn ends: `completed` also after a step that the token limit cut. */
+  readonly hooks?: boolean
   /** Lengths of the log after each batch. With them, a parked turn that starts by itself is seen. */
   readonly batches?: readonly number[]
   /** Bodies that really ran, as `callId.run`, with the log's length when they began. */
@@ -53,6 +55,7 @@ export class Frame {
   readonly fates = new Map<string, Fate>()
   readonly endings = new Map<string, number>()
   readonly bodies: AuditOptions['bodies']
+  readonly hooks: boolean
   readonly firstOfBatch: ReadonlySet<number> | undefined
   readonly seenCalls = new Set<string>()
   readonly queues: Record<Queue, InboxItem[]> = { 'next-turn': [], 'next-step': [] }
@@ -88,7 +91,8 @@ export class Frame {
   calls = new Map<string, AuditedCall>()
   unscheduled: string[] = []
 
-  constructor({ batches, bodies }: AuditOptions) {
+  constructor({ batches, bodies, hooks = false }: AuditOptions) {
+    this.hooks = hooks
     this.bodies = bodies
     this.firstOfBatch = batches && new Set([0, ...batches])
   }

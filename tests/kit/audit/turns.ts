@@ -58,7 +58,8 @@ function reasonFits(frame: Frame, reason: EventMap['turn/end']['reason']): void 
   if (kind === 'completed' || kind === 'max-tokens') {
     const skipped = frame.lastMoving?.type === 'agent/inbox/spliced'
     frame.must(!toolsAnswered || skipped, 'a turn whose model is owed results goes on')
-    frame.must((kind === 'max-tokens') === frame.maxTokens, 'a step cut by the token limit sets the reason')
+    const decided = frame.hooks && kind === 'completed'
+    frame.must(decided || (kind === 'max-tokens') === frame.maxTokens, 'a step cut by the token limit sets the reason')
   }
   if (kind === 'interrupted') {
     frame.must(frame.interrupted !== undefined, 'only recovery interrupts')

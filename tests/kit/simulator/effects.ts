@@ -1,4 +1,5 @@
 /** What the chart's actors are asked in a simulated world, and how it makes up their answers. */
+import { argumentsDigest } from '../../../src/log/digest.ts'
 import type { BoundCause, KnownEvent, OnCrash, PlannedCall, SessionEvent } from '../../../src/log/events.ts'
 import type { AssistantMessage, UserMessage } from '../../../src/log/messages.ts'
 import type {
@@ -31,7 +32,7 @@ export interface Surroundings {
 }
 
 const FAILURE = { code: 'SERVER', message: 'The model is down' }
-const DIGEST = 'sha256:0'
+const DIGEST = argumentsDigest('{}')
 
 export const userMessage = (random: Random, prefix = 'm'): UserMessage => ({
   id: random.id(prefix),

@@ -118,7 +118,7 @@ describe('the history', () => {
   })
 
   test('begins with the summary that stands for what was', () => {
-    const log = k.logOf(k.textTurn(), summary(4, 11, [4, 11]), k.textTurn('m2', 2))
+    const log = k.logOf(k.textTurn(), summary(4, 12, [4, 12]), k.textTurn('m2', 2))
     expect(ids(log)).toEqual(['s1', 'm2', 'a2-1'])
   })
 
