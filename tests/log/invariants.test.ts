@@ -967,17 +967,6 @@ test.each(Object.entries(alsoGood))('%s: nothing is wrong', (_, drafts) => {
   expect(checkInvariants(k.logOf(...drafts))).toEqual([])
 })
 
-test('a history that a replacement broke is found with the next event', () => {
-  const log = k.logOf(
-    k.toolTurn(),
-    k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 13, end: 13 }, sourceEventSeqs: [13] }),
-    waits('m2'),
-    waits('m3'),
-  )
-  const seqs = checkInvariants(log).flatMap(({ rule, seq }) => (rule === 'HISTORY-PAIRING' ? [seq] : []))
-  expect(seqs[0]).toBe(log.length - 2)
-})
-
 test('every rule says what it holds', () => {
   for (const text of Object.values(RULES)) expect(text).toMatch(/\w+ \w+/)
 })
