@@ -1,4 +1,4 @@
-/** A small crash campaign: 20 signals to real processes, counted from outside. `npm run crash` is the large one. */
+/** A small crash campaign: 20 kills and 4 polite signals to real processes, counted from outside. `npm run crash` is the large one. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
@@ -16,11 +16,11 @@ interface Report {
   readonly findings: readonly string[]
 }
 
-test('20 signals to the command line and to a worker lose nothing and do nothing twice', {
+test('20 kills and 4 polite signals to the command line and to a worker lose nothing and do nothing twice', {
   timeout: PATIENCE_MS,
 }, async () => {
   // A third of the signals come by what was recorded, so that they land in work also where starting takes long.
-  const how = '--kills 16 --terms 4 --seed 11 --lanes 2 --bursts 4 --row 5-5 --within 1200 --events 12 --json'
+  const how = '--kills 20 --terms 4 --seed 11 --lanes 2 --bursts 4 --row 5-5 --within 1200 --events 12 --json'
   const child = spawn(process.execPath, [resolve('scripts/crash.mjs'), ...how.split(' ')], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -34,7 +34,7 @@ test('20 signals to the command line and to a worker lose nothing and do nothing
   expect(report.findings).toEqual([])
   expect(Object.values(report.defects).every((count) => count === 0)).toBe(true)
   const { cli, worker } = report.by
-  expect([cli.SIGKILL + worker.SIGKILL, cli.SIGTERM + worker.SIGTERM]).toEqual([16, 4])
+  expect([cli.SIGKILL + worker.SIGKILL, cli.SIGTERM + worker.SIGTERM]).toEqual([20, 4])
   expect(Object.keys(report.states).filter((state) => !state.startsWith('opening'))).not.toEqual([])
   expect(report.counts['events seen by readers']).toBeGreaterThan(0)
   expect(report.counts['messages acknowledged']).toBeGreaterThan(0)

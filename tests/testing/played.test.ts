@@ -1,8 +1,10 @@
 /** Generated paths, each played on a real agent over SQLite: `npm run paths`, as it is run by hand. */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { allTransitions } from '../../src/testing/closed-loop.ts'
 
 interface Tally {
   readonly paths: number
@@ -56,6 +58,12 @@ test('paths are played by their label, and one that is not there is told', { tim
   const { stdout } = await paths('--label', 'crash while stopping that interrupts: interrupted', '--json')
   expect(JSON.parse(stdout)).toMatchObject({ paths: 2, mismatches: [], ends: { interrupted: 2 } })
   await expect(paths('--label', 'nothing of the kind')).rejects.toThrow('No path of the budget "test" is called')
+})
+
+test('what is named as never taken is in the chart', () => {
+  const url = new URL('../../scripts/paths/unreached.json', import.meta.url)
+  const unreached = Object.keys(JSON.parse(readFileSync(url, 'utf8')))
+  expect(unreached.filter((name) => !allTransitions().includes(name))).toEqual([])
 })
 
 test('a transition that no path took has to be named with its reason, and only such a one', () => {

@@ -129,7 +129,7 @@ function handle<R>(truth: Truth, process: SimProcess, { name, signal, next, deci
   }
 }
 
-/** Around the model's stream: passes on, adds a chunk of its own, leaves some out, or breaks. */
+/** Around the model's stream: passes on, or breaks. */
 async function* streamed(truth: Truth, next: () => AsyncIterable<StreamChunk>): AsyncGenerator<StreamChunk> {
   const { world } = truth
   const breaks = world.mishap('stream hook', 0.1)
