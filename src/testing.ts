@@ -2,7 +2,6 @@
 export type { Budget } from './testing/budget.ts'
 export { type Applied, allTransitions, applyInput, beginLoop, type OnTransition } from './testing/closed-loop.ts'
 export { InputRefused, type LoopState } from './testing/loop-state.ts'
-export type { HookVerdicts } from './testing/offers.ts'
 export type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './testing/path.ts'
 export type { CallOutcome, FailingActor, PathCall, PathInput } from './testing/path-input.ts'
 export { type AbstractTool, type AgentPathsOptions, agentPaths, type PathToolOptions } from './testing/paths.ts'
@@ -15,3 +14,4 @@ export {
   playPath,
   playPaths,
 } from './testing/play.ts'
+export type { HookVerdicts } from './testing/verdicts.ts'

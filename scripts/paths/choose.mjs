@@ -8,7 +8,7 @@ import { agentPaths } from '../../dist/testing.js'
 const budgets = JSON.parse(readFileSync(new URL('budgets.json', import.meta.url), 'utf8'))
 
 /**
- * The paths of a budget, or the one of that label; of `of` shards, those of the shard.
+ * The paths of a budget, or those of that label (each part of a budget has its own); of `of` shards, those of the shard.
  * @param {{ budget: string, label?: string, shard?: number, of?: number }} choice
  */
 export function chosenPaths({ budget, label, shard = 0, of = 1 }) {
@@ -16,9 +16,9 @@ export function chosenPaths({ budget, label, shard = 0, of = 1 }) {
   if (parts === undefined) throw new Error(`There is no budget "${budget}": ${Object.keys(budgets).join(', ')}`)
   const paths = parts.flatMap(({ options, every = 1 }) => agentPaths(options).filter((_, index) => index % every === 0))
   if (label !== undefined) {
-    const found = paths.find((path) => path.label === label)
-    if (found === undefined) throw new Error(`No path of the budget "${budget}" is called "${label}"`)
-    return [found]
+    const found = paths.filter((path) => path.label === label)
+    if (found.length === 0) throw new Error(`No path of the budget "${budget}" is called "${label}"`)
+    return found
   }
   return paths.filter((_, index) => index % of === shard)
 }

@@ -3,26 +3,10 @@ import { phaseOf } from '../machines/agent.ts'
 import { type Call, isMessage, pending } from '../machines/evolve.ts'
 import type { Budget, Spent } from './budget.ts'
 import { isStreaming, isWaiting, type LoopState } from './loop-state.ts'
-import type { PathTool } from './path.ts'
 import type { CallOutcome, FailingActor, PathCall, PathInput } from './path-input.ts'
 import { toolOf } from './stimulus.ts'
+import { authorizations, type HookVerdicts } from './verdicts.ts'
 import { actorsOf, overdueCall } from './waits.ts'
-
-/** What an agent's hooks can decide: what a path tries of each. */
-export interface HookVerdicts {
-  /** Default: enter, reject, and fail. */
-  readonly 'agent/pre-step': readonly ('enter' | 'enter-none' | 'reject' | 'fail')[]
-  /** Default: allow, deny and ask. */
-  readonly 'tools/pre-execute': readonly ('allow' | 'deny' | 'ask')[]
-  /** Default: none, stop and fail. */
-  readonly 'agent/turn-stopping': readonly ('none' | 'stop' | 'fail')[]
-}
-
-export const ALL_VERDICTS: HookVerdicts = {
-  'agent/pre-step': ['enter', 'enter-none', 'reject', 'fail'],
-  'tools/pre-execute': ['allow', 'deny', 'ask'],
-  'agent/turn-stopping': ['none', 'stop', 'fail'],
-}
 
 /** What a search tries beside the budget: the hooks' verdicts, the tools an answer asks for, and their outcomes. */
 export interface Vocabulary {
@@ -132,14 +116,6 @@ function answersTo(state: LoopState, call: Call, { verdicts, outcomes }: Vocabul
       return []
   }
 }
-
-const AUTHORIZATIONS = { allow: 'allowed', deny: 'denied', ask: 'asked' } as const
-
-/** A tool that asks by itself need not be asked about. */
-const authorizations = ({ needsApproval }: PathTool, verdicts: HookVerdicts) =>
-  verdicts['tools/pre-execute']
-    .filter((verdict) => verdict !== 'ask' || !needsApproval)
-    .map((one) => AUTHORIZATIONS[one])
 
 /** Time passes them in order; two that end at the same instant cannot be told apart. */
 function isNextToExpire({ context }: LoopState, { callId, approval }: Call): boolean {

@@ -13,9 +13,10 @@ import type { Tool } from '../services/tools/contract.ts'
 import { affords, type Budget, charged, completeBudget, NOTHING_SPENT, type Spent } from './budget.ts'
 import { applyInput, beginLoop } from './closed-loop.ts'
 import type { LoopState } from './loop-state.ts'
-import { ALL_VERDICTS, type HookVerdicts, inputsOf, type Vocabulary } from './offers.ts'
+import { inputsOf, type Vocabulary } from './offers.ts'
 import type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './path.ts'
 import type { PathInput } from './path-input.ts'
+import { completeVerdicts, type HookVerdicts } from './verdicts.ts'
 import { overdueCall, plainInput } from './waits.ts'
 import { describePath, type Scene } from './words.ts'
 
@@ -77,7 +78,7 @@ export function agentPaths(options: AgentPathsOptions = {}): readonly AgentPath[
   const setup = setupOf(options, budget)
   const words = vocabularyOf(options, setup)
   const found = search({ setup, budget, words, limit: options.limit ?? 500_000 })
-  return wholePaths(setup, found)
+  return wholePaths(setup, words, found)
 }
 
 function setupOf(options: AgentPathsOptions, { retries }: Budget): PathSetup {
@@ -106,7 +107,7 @@ function vocabularyOf({ hooks = {}, answers }: AgentPathsOptions, { tools }: Pat
   const batches = answers ?? [...names.map((name) => [name]), ...(names.length > 1 ? [names.slice(0, 2)] : [])]
   const real = tools.some(({ tool }) => tool !== undefined)
   return {
-    verdicts: { ...ALL_VERDICTS, ...hooks },
+    verdicts: completeVerdicts(hooks),
     batches,
     outcomes: real ? ['ok'] : ['ok', 'error', 'concludes', 'adds'],
   }
@@ -231,9 +232,20 @@ class Node {
  * Each path carried on to rest, those left out that are the beginning of another. What an input brings about is told
  * along the very path: the search merges states that differ in what led to them.
  */
-function wholePaths(setup: PathSetup, found: readonly (readonly PathInput[])[]): readonly AgentPath[] {
+function wholePaths(
+  setup: PathSetup,
+  words: Vocabulary,
+  found: readonly (readonly PathInput[])[],
+): readonly AgentPath[] {
   const root = new Node(beginLoop(setup))
-  const ends = new Set(found.map((inputs) => carriedOn(inputs.reduce((node, input) => node.after(input), root))))
+  const ends = new Set(
+    found.map((inputs) =>
+      carriedOn(
+        inputs.reduce((node, input) => node.after(input), root),
+        words,
+      ),
+    ),
+  )
   const counts = new Map<string, number>()
   return [...ends]
     .filter((end) => end.isLast && end !== root)
@@ -242,10 +254,10 @@ function wholePaths(setup: PathSetup, found: readonly (readonly PathInput[])[]):
     .map((nodes) => pathOf(setup, nodes, counts))
 }
 
-function carriedOn(found: Node): Node {
+function carriedOn(found: Node, { verdicts }: Vocabulary): Node {
   let node = found
   for (let inputs = 0; ; inputs++) {
-    const next = plainInput(node.state)
+    const next = plainInput(node.state, verdicts)
     if (next === undefined) return node
     if (inputs > MAX_INPUTS) throw new Error(`A path never comes to rest: ${JSON.stringify(nodesTo(node))}`)
     node = node.after(next)

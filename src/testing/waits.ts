@@ -3,6 +3,8 @@ import { actorIdOf, phaseOf } from '../machines/agent.ts'
 import type { AgentContext, Call } from '../machines/evolve.ts'
 import { isStreaming, isWaiting, type LoopState } from './loop-state.ts'
 import type { PathInput } from './path-input.ts'
+import { toolOf } from './stimulus.ts'
+import { ALL_VERDICTS, authorizations, type HookVerdicts } from './verdicts.ts'
 
 const ofStep = ({ turn, step }: AgentContext): string => `${turn}.${step}`
 const ofAttempt = ({ turn, step, attempt }: AgentContext): string => `${turn}.${step}.${attempt}`
@@ -49,30 +51,35 @@ export function actorsOf(state: LoopState): readonly string[] {
 export const overdueCall = ({ context, now }: LoopState): Call | undefined =>
   context.calls.find(({ status, approval }) => status === 'awaiting' && (approval?.expiresAt ?? Infinity) <= now + 1)
 
-/** The plainest thing that can happen next; undefined at rest. From any state it leads to rest. */
-export function plainInput(state: LoopState): PathInput | undefined {
+/**
+ * The plainest thing that can happen next, of what the hooks can decide; undefined at rest. From any state it leads to
+ * rest.
+ */
+export function plainInput(state: LoopState, verdicts: HookVerdicts = ALL_VERDICTS): PathInput | undefined {
   const { value, context, asked } = state
   const overdue = overdueCall(state)
   if (overdue !== undefined) return { type: 'expired', callId: overdue.callId }
   if (value === 'idle') return undefined
-  if (value === 'preStep') return { type: 'prepared', decision: 'enter' }
-  if (value === 'turnStopping') return { type: 'stopping', decision: 'none' }
+  if (value === 'preStep') return { type: 'prepared', decision: plainest(verdicts['agent/pre-step'], 'enter') }
+  if (value === 'turnStopping') return { type: 'stopping', decision: plainest(verdicts['agent/turn-stopping'], 'none') }
   if (isWaiting(state)) return { type: 'waited' }
   if (isStreaming(state)) {
     return typeof asked === 'object' ? { type: 'error-handled' } : { type: 'answered', finish: 'stop', calls: [] }
   }
   for (const call of context.calls) {
-    const input = plainAnswer(call)
+    const input = plainAnswer(state, call, verdicts)
     if (input !== undefined) return input
   }
   return undefined
 }
 
-function plainAnswer(call: Call): PathInput | undefined {
-  const { callId, run } = call
+const plainest = <T>(verdicts: readonly T[], usual: T): T => (verdicts.includes(usual) ? usual : (verdicts[0] ?? usual))
+
+function plainAnswer(state: LoopState, call: Call, verdicts: HookVerdicts): PathInput | undefined {
+  const { callId, run, name } = call
   switch (phaseOf(call)) {
     case 'authorizing':
-      return { type: 'allowed', callId }
+      return { type: plainest(authorizations(toolOf(state, name), verdicts), 'allowed'), callId }
     case 'awaiting':
       return { type: 'approve', callId, run }
     case 'executing':

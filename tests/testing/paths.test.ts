@@ -116,6 +116,20 @@ describe('the search', () => {
     ])
   })
 
+  test.each([
+    [{ 'agent/pre-step': ['reject'] }, 'prepared', 'prepared reject'],
+    [{ 'agent/turn-stopping': ['stop'] }, 'stopping', 'stopping stop'],
+    [{ 'tools/pre-execute': ['deny'] }, 'allowed|denied|asked', 'denied'],
+    [{ 'tools/pre-execute': ['ask'] }, 'allowed|denied|asked', 'asked'],
+  ] as const)('carries paths on within what hooks can decide: %o', (hooks, types, verdict) => {
+    const tools = [LOOKUP, { name: 'refund', needsApproval: true }]
+    const decided = agentPaths({ extras: 1, approvals: 2, tools, hooks })
+      .flatMap(inputsOf)
+      .filter(({ type }) => types.split('|').includes(type))
+      .map((input) => ('decision' in input ? `${input.type} ${input.decision}` : input.type))
+    expect(new Set(decided)).toEqual(new Set([verdict]))
+  })
+
   test('asks for the tools that it is given, with their arguments, as they classify themselves', () => {
     const weigh = tool({
       name: 'weigh',
@@ -136,6 +150,7 @@ describe('the search', () => {
     [{ crashes: -1 }, 'crashes'],
     [{ extras: 1.5 }, 'extras'],
     [{ answers: [['nothing']] }, 'answers'],
+    [{ hooks: { 'agent/pre-step': [] } }, 'hooks'],
   ])('refuses %o', (options, option) => {
     expect(() => agentPaths(options)).toThrow(InvalidOption)
     expect(() => agentPaths(options)).toThrow(option)

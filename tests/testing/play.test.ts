@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { SessionEvent } from '../../src/log/events.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { sqliteStore } from '../../src/log/stores/sqlite.ts'
 import { tool } from '../../src/services/tools/tool.ts'
@@ -348,6 +349,25 @@ describe('what is not as the path says', () => {
     const crashing = byHand('crash', [...ASKED, crash, ...ANSWERED])
     await expect(playPath(crashing, { store: { open } })).rejects.toMatchObject({
       what: 'what was durable and the log',
+    })
+  })
+
+  test('a rule of the log that is broken, at the input that broke it', async () => {
+    const wrong = `sha256:${'0'.repeat(64)}`
+    async function* misdigested(events: AsyncIterable<SessionEvent>): AsyncGenerator<SessionEvent> {
+      for await (const event of events) {
+        const isFirst = event.type === 'assistant/chunk' && event.data.request !== undefined
+        yield isFirst ? { ...event, data: { ...event.data, request: wrong } } : event
+      }
+    }
+    const open = (): LogStore => {
+      const store = sqliteStore(join(folder, 'misdigested.db'))
+      return { ...store, read: (id, options) => misdigested(store.read(id, options)) }
+    }
+    await expect(playPath(path, { store: { open } })).rejects.toMatchObject({
+      what: 'the rules of the log and the log',
+      step: 2,
+      actual: [expect.stringContaining('REQUEST-DIGEST')],
     })
   })
 

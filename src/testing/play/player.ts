@@ -3,9 +3,10 @@
  * what happened to what the closed loop says. What a user's own code decides instead is observed, and held to as well.
  */
 import type { SessionEvent } from '../../log/events.ts'
+import { createInvariantChecker } from '../../log/invariants.ts'
 import { type AgentSnapshot, createFold } from '../../machines/fold.ts'
 import { callOf } from '../../machines/tool-records.ts'
-import { verify } from '../../machines/verify.ts'
+import { type Violation, verify } from '../../machines/verify.ts'
 import { type Applied, applyInput, beginLoop } from '../closed-loop.ts'
 import { essenceOf, essenceOfState, isTold } from '../essence.ts'
 import { InputRefused, type LoopState } from '../loop-state.ts'
@@ -38,6 +39,10 @@ export async function playInLane(lane: Lane, path: AgentPath, options: PlayerOpt
   }
 }
 
+const RULES = 'the rules of the log and the log'
+
+const ruleOf = ({ seq, rule, message }: Violation): string => `${rule} at ${seq}: ${message}`
+
 interface Expected {
   readonly events: readonly PathEvent[]
   readonly state: Pick<AgentSnapshot, 'value' | 'context'>
@@ -51,6 +56,7 @@ class Player {
   readonly #ran = new Set<string>()
   readonly #told: Comparison
   readonly #folded = createFold()
+  readonly #rules = createInvariantChecker()
   #sessionId: string
   #events: SessionEvent[] = []
   #state: LoopState
@@ -250,6 +256,7 @@ class Player {
     this.#told.compare('what the agent waits for', must.waits, is.waits)
     this.#told.compare('the timers that are set', must.timers, is.timers)
     this.#told.compare('what was asked and should not', [], this.#life.surroundings.faults)
+    this.#told.compare(RULES, [], events.flatMap((event) => this.#rules.check(event)).map(ruleOf))
   }
 
   /** Nothing more happens, and all that must has; or patience is over, and the comparison tells what is missing. */
@@ -293,11 +300,7 @@ class Player {
       this.#told.compare('what closing at rest wrote', [], (await this.#stored(this.#events.length)).map(essenceOf))
     }
     const verified = verify(this.#events)
-    this.#told.compare(
-      'the rules of the log and the log',
-      [],
-      verified.ok ? [] : verified.violations.map(({ seq, rule, message }) => `${rule} at ${seq}: ${message}`),
-    )
+    this.#told.compare(RULES, [], verified.ok ? [] : verified.violations.map(ruleOf))
   }
 }
 
