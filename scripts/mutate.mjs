@@ -11,7 +11,7 @@ import config from '../stryker.config.mjs'
 
 /** @typedef {{ readonly status: string }} Mutant */
 /** @typedef {{ readonly files: { readonly [file: string]: { readonly mutants: readonly Mutant[] } } }} Report */
-/** @typedef {{ killed: number, survived: number, uncovered: number }} Count */
+/** @typedef {{ killed: number, endless: number, survived: number, uncovered: number }} Count */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 process.chdir(root)
@@ -39,20 +39,23 @@ function tell({ files }) {
   /** @type {Map<string, Count>} */
   const folders = new Map()
   for (const [file, { mutants }] of Object.entries(files)) {
-    const count = folders.get(dirname(file)) ?? { killed: 0, survived: 0, uncovered: 0 }
+    const count = folders.get(dirname(file)) ?? { killed: 0, endless: 0, survived: 0, uncovered: 0 }
     folders.set(dirname(file), count)
     for (const mutant of mutants) add(count, mutant)
   }
-  for (const [folder, { killed, survived, uncovered }] of [...folders].sort()) {
+  for (const [folder, { killed, endless, survived, uncovered }] of [...folders].sort()) {
     const all = killed + survived + uncovered
     const share = all === 0 ? 'no mutants' : `${((100 * killed) / all).toFixed(1)} % of ${all} killed`
-    console.log(`${folder}: ${share}, ${survived} survived, ${uncovered} reached by no test`)
+    console.log(
+      `${folder}: ${share} (${endless} by running out of time), ${survived} survived, ${uncovered} reached by no test`,
+    )
   }
 }
 
 /** One that a test fails on, or that never ends, is killed. @param {Count} count @param {Mutant} mutant */
 function add(count, { status }) {
   if (status === 'Killed' || status === 'Timeout') count.killed += 1
-  else if (status === 'Survived') count.survived += 1
-  else if (status === 'NoCoverage') count.uncovered += 1
+  if (status === 'Timeout') count.endless += 1
+  if (status === 'Survived') count.survived += 1
+  if (status === 'NoCoverage') count.uncovered += 1
 }
