@@ -4,9 +4,11 @@ export { type Applied, allTransitions, applyInput, beginLoop, type OnTransition 
 export { InputRefused, type LoopState } from './testing/loop-state.ts'
 export type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './testing/path.ts'
 export type { CallOutcome, FailingActor, PathCall, PathInput } from './testing/path-input.ts'
-export { type AbstractTool, type AgentPathsOptions, agentPaths, type PathToolOptions } from './testing/paths.ts'
+export type { AbstractTool, AgentPathsOptions, PathToolOptions } from './testing/path-options.ts'
+export { agentPaths } from './testing/paths.ts'
 export {
   type LaneStore,
+  type OwnOptions,
   PathMismatch,
   type PlayedPath,
   type PlayManyOptions,

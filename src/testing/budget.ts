@@ -71,7 +71,8 @@ export function completeBudget(given: Partial<Budget>): Budget {
   return budget
 }
 
-const BUDGETS = Object.keys(DEFAULTS) as readonly (keyof Budget)[]
+/** The names of all of them. */
+export const BUDGETS = Object.keys(DEFAULTS) as readonly (keyof Budget)[]
 
 /** What an input is charged to; undefined for what happens on any path. */
 export function chargeOf(input: PathInput): keyof Spent | undefined {

@@ -4,65 +4,18 @@
  */
 import { fromTransition } from 'xstate'
 import { getShortestPaths } from 'xstate/graph'
-import type { OnCrash, ToolMode } from '../log/events.ts'
-import type { Json } from '../log/json.ts'
 import type { AgentContext, Call } from '../machines/evolve.ts'
 import { isMessage } from '../machines/evolve.ts'
 import { InvalidOption } from '../services/errors.ts'
-import type { Tool } from '../services/tools/contract.ts'
 import { affords, type Budget, charged, completeBudget, NOTHING_SPENT, type Spent } from './budget.ts'
 import { applyInput, beginLoop } from './closed-loop.ts'
 import type { LoopState } from './loop-state.ts'
 import { inputsOf, type Vocabulary } from './offers.ts'
-import type { AgentPath, PathEvent, PathSetup, PathStep, PathTool } from './path.ts'
+import type { AgentPath, PathEvent, PathSetup, PathStep } from './path.ts'
 import type { PathInput } from './path-input.ts'
-import { completeVerdicts, type HookVerdicts } from './verdicts.ts'
+import { type AgentPathsOptions, checkCount, checkNames, setupOf, vocabularyOf } from './path-options.ts'
 import { overdueCall, plainInput } from './waits.ts'
 import { describePath, type Scene } from './words.ts'
-
-/** A tool of one's own, and what the model of a path calls it with. */
-export interface PathToolOptions {
-  readonly tool: Tool
-  /** {} by default. */
-  readonly args?: Json
-  /** Whether it asks for approval of those arguments; false by default. */
-  readonly needsApproval?: boolean
-}
-
-/** Everything has a default. */
-export interface AgentPathsOptions extends Partial<Budget> {
-  /** 2. */
-  readonly maxSteps?: number
-  /** 2. */
-  readonly maxParallelToolCalls?: number
-  /** 3. */
-  readonly maxResumes?: number
-  /** By default four that do nothing, one of each kind of `onCrash`: `lookup`, `ship`, `charge`, `refund`. */
-  readonly tools?: readonly (PathToolOptions | Tool | AbstractTool)[]
-  /** The tools that an answer may ask for, by name; by default each alone, and the first two together. */
-  readonly answers?: readonly (readonly string[])[]
-  /** What each hook can decide; by default all it can. */
-  readonly hooks?: Partial<HookVerdicts>
-  /** How many states to look at before giving up; 500,000. */
-  readonly limit?: number
-}
-
-/** A tool that is only its properties: the player makes one that does as the path says. */
-export interface AbstractTool {
-  readonly name: string
-  /** 'exclusive' by default. */
-  readonly mode?: ToolMode
-  /** 'unknown' by default. */
-  readonly onCrash?: OnCrash
-  readonly needsApproval?: boolean
-}
-
-const DEFAULT_TOOLS: readonly AbstractTool[] = [
-  { name: 'lookup', mode: 'parallel', onCrash: 'rerun' },
-  { name: 'ship', mode: 'parallel', onCrash: 'probe' },
-  { name: 'charge', mode: 'exclusive', onCrash: 'unknown' },
-  { name: 'refund', mode: 'exclusive', onCrash: 'ask', needsApproval: true },
-]
 
 /**
  * Paths over everything that can happen to an agent within the budget: people's commands, crashes, and what hooks, the
@@ -74,43 +27,14 @@ const DEFAULT_TOOLS: readonly AbstractTool[] = [
  * @throws InvalidOption for an option that cannot be, and when the search meets more than `limit` states
  */
 export function agentPaths(options: AgentPathsOptions = {}): readonly AgentPath[] {
+  checkNames(options)
+  const { limit = 500_000 } = options
+  checkCount('limit', limit, 1)
   const budget = completeBudget(options)
   const setup = setupOf(options, budget)
   const words = vocabularyOf(options, setup)
-  const found = search({ setup, budget, words, limit: options.limit ?? 500_000 })
+  const found = search({ setup, budget, words, limit })
   return wholePaths(setup, words, found)
-}
-
-function setupOf(options: AgentPathsOptions, { retries }: Budget): PathSetup {
-  const { maxSteps = 2, maxParallelToolCalls = 2, maxResumes = 3, tools = DEFAULT_TOOLS } = options
-  for (const [name, value] of Object.entries({ maxSteps, maxParallelToolCalls })) {
-    if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOption(name, 'must be a whole number of at least 1')
-  }
-  return { maxSteps, maxParallelToolCalls, maxResumes, maxRetries: retries, tools: tools.map(pathTool) }
-}
-
-function pathTool(given: PathToolOptions | Tool | AbstractTool): PathTool {
-  if ('execute' in given) return pathTool({ tool: given })
-  if (!('tool' in given)) {
-    const { name, mode = 'exclusive', onCrash = 'unknown', needsApproval = false } = given
-    return { name, mode, onCrash, needsApproval, args: {} }
-  }
-  const { tool, args = {}, needsApproval = false } = given
-  return { name: tool.name, mode: tool.modeOf(args), onCrash: tool.onCrash, needsApproval, args, tool }
-}
-
-/** A body that is real decides for itself. */
-function vocabularyOf({ hooks = {}, answers }: AgentPathsOptions, { tools }: PathSetup): Vocabulary {
-  const names = tools.map(({ name }) => name)
-  const unknown = answers?.flat().find((name) => !names.includes(name))
-  if (unknown !== undefined) throw new InvalidOption('answers', `there is no tool "${unknown}" among \`tools\``)
-  const batches = answers ?? [...names.map((name) => [name]), ...(names.length > 1 ? [names.slice(0, 2)] : [])]
-  const real = tools.some(({ tool }) => tool !== undefined)
-  return {
-    verdicts: completeVerdicts(hooks),
-    batches,
-    outcomes: real ? ['ok'] : ['ok', 'error', 'concludes', 'adds'],
-  }
 }
 
 // The search
@@ -132,9 +56,17 @@ function search({ setup, budget, words, limit }: Search): readonly (readonly Pat
     state: beginLoop(setup),
     spent: NOTHING_SPENT,
   })
+  let looked = 0
+  const inputsAt = ({ context: walk }: { readonly context: Walk }): PathInput[] => {
+    looked += 1
+    if (looked > limit) {
+      throw new InvalidOption('limit', `${limit} states are not all: raise it, or let less happen on a path`)
+    }
+    return inputsOf(walk.state, walk.spent, budget, words).filter(affordable(budget, walk))
+  }
   const paths = getShortestPaths(logic, {
-    limit,
-    events: ({ context: walk }) => inputsOf(walk.state, walk.spent, budget, words).filter(affordable(budget, walk)),
+    limit: Number.POSITIVE_INFINITY,
+    events: inputsAt,
     serializeState: ({ context: walk }, input, before) =>
       input === undefined ? keyOf(walk) : `${keyOf(walk)} by ${JSON.stringify(input)} in ${placeOf(before?.context)}`,
     serializeEvent: (input) => JSON.stringify(input),

@@ -15,11 +15,16 @@ export const ALL_VERDICTS: HookVerdicts = {
   'agent/turn-stopping': ['none', 'stop', 'fail'],
 }
 
-/** @throws InvalidOption for a hook that can decide nothing */
+/** @throws InvalidOption for a hook that can decide nothing, and for a hook or a verdict that is none */
 export function completeVerdicts(given: Partial<HookVerdicts>): HookVerdicts {
   const verdicts = { ...ALL_VERDICTS, ...given }
-  for (const [hook, decisions] of Object.entries(verdicts)) {
+  const known: Readonly<Record<string, readonly string[]>> = { ...ALL_VERDICTS }
+  for (const [hook, decisions] of Object.entries<readonly string[]>(verdicts)) {
+    const all = known[hook]
+    if (all === undefined) throw new InvalidOption('hooks', `"${hook}" is none of ${Object.keys(known).join(', ')}`)
     if (decisions.length === 0) throw new InvalidOption('hooks', `"${hook}" has to decide something`)
+    const wrong = decisions.find((decision) => !all.includes(decision))
+    if (wrong !== undefined) throw new InvalidOption('hooks', `"${hook}" decides ${all.join(', ')}, not "${wrong}"`)
   }
   return verdicts
 }

@@ -7,7 +7,7 @@ import { type Bytes, decodeTape, encodeTape, givenTape, seededTape } from '../ki
 
 /** One seed or tape to look at, or how many seeds to play, from which one on, for how long at most. */
 const { PAWL_SEED, PAWL_SEEDS, PAWL_FROM, PAWL_MINUTES, PAWL_TAPE } = process.env
-const SEEDS = PAWL_SEED === undefined ? range(Number(PAWL_FROM ?? 1), Number(PAWL_SEEDS ?? 200)) : [Number(PAWL_SEED)]
+const SEEDS = PAWL_SEED === undefined ? range(Number(PAWL_FROM ?? 1), Number(PAWL_SEEDS ?? 120)) : [Number(PAWL_SEED)]
 const MINUTES = PAWL_MINUTES === undefined ? Number.POSITIVE_INFINITY : Number(PAWL_MINUTES)
 
 function range(first: number, count: number): readonly number[] {

@@ -1,7 +1,7 @@
 /** Paths are found by walking the chart: what they cover, what they are called, and that what they expect is sound. */
 import { describe, expect, test } from 'vitest'
 import { isMoving, type SessionEvent } from '../../src/log/events.ts'
-import { fold } from '../../src/machines/fold.ts'
+import { createFold } from '../../src/machines/fold.ts'
 import { InvalidOption } from '../../src/services/errors.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { allTransitions, applyInput, beginLoop } from '../../src/testing/closed-loop.ts'
@@ -69,10 +69,11 @@ describe('the paths', () => {
 
   test('expect logs that fold to the state they expect, step by step', () => {
     for (const path of two) {
-      const log: SessionEvent[] = []
+      const folded = createFold()
+      let seq = 0
       for (const { events, state } of path.steps) {
-        for (const event of events) log.push({ ...event, seq: log.length } as SessionEvent)
-        const { value, context } = fold(log)
+        for (const event of events) folded.push({ ...event, seq: seq++ } as SessionEvent)
+        const { value, context } = folded.snapshot()
         expect({ value, context }).toEqual(state)
       }
     }
@@ -150,6 +151,18 @@ describe('the search', () => {
     [{ crashes: -1 }, 'crashes'],
     [{ extras: 1.5 }, 'extras'],
     [{ answers: [['nothing']] }, 'answers'],
+    [{ answers: [[]] }, '1 to 8 tools'],
+    [{ answers: [Array.from({ length: 129 }, () => 'lookup')] }, '1 to 8 tools'],
+    [{ limit: Number.NaN }, 'limit'],
+    [{ limit: 3 }, '3 states are not all'],
+    [{ maxResumes: -1 }, 'maxResumes'],
+    [JSON.parse('{"cancel":3}'), 'cancel'],
+    [JSON.parse('{"hooks":{"agent/pre-step":["nope"]}}'), 'nope'],
+    [JSON.parse('{"hooks":{"agent/pre":["enter"]}}'), 'agent/pre'],
+    [{ tools: [{ name: 'lookup' }, { name: 'lookup' }] }, 'two tools named "lookup"'],
+    [JSON.parse('{"tools":[{"name":"lookup","onCrash":"again"}]}'), 'onCrash of "lookup"'],
+    [JSON.parse('{"tools":[{"name":"lookup","mode":"both"}]}'), '"lookup" must be parallel or exclusive'],
+    [{ tools: [{ name: '' }] }, 'name'],
     [{ hooks: { 'agent/pre-step': [] } }, 'hooks'],
   ])('refuses %o', (options, option) => {
     expect(() => agentPaths(options)).toThrow(InvalidOption)

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/log/events.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { sqliteStore } from '../../src/log/stores/sqlite.ts'
+import { InvalidOption } from '../../src/services/errors.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import type { PathInput } from '../../src/testing/path-input.ts'
 import { agentPaths } from '../../src/testing/paths.ts'
@@ -393,5 +394,39 @@ describe('what is not as the path says', () => {
       what: 'the live state and the path',
       step: 0,
     })
+  })
+})
+
+describe('what cannot be is told before anything is played', () => {
+  const [path] = agentPaths({ extras: 0, tools: [] })
+  const onPlayed = (): void => {}
+
+  test.each([
+    [{ lanes: 0, onPlayed }, 'lanes'],
+    [{ abreast: Number.NaN, onPlayed }, 'abreast'],
+  ])('%o plays nothing, and says so', async (options, option) => {
+    await expect(playPaths([], options)).rejects.toThrow(option)
+  })
+
+  test.each([
+    [{ patienceMs: 0 }, 'patienceMs'],
+    [JSON.parse('{"agent":{"maxSteps":9}}'), 'agent.maxSteps'],
+  ])('%o is refused', async (options, option) => {
+    if (path === undefined) throw new Error('There is a path')
+    await expect(playPath(path, options)).rejects.toThrow(InvalidOption)
+    await expect(playPath(path, options)).rejects.toThrow(option)
+  })
+
+  test('what onPlayed throws is thrown once nobody plays any more', async () => {
+    const told: string[] = []
+    const playing = playPaths(agentPaths({ extras: 0, tools: [] }), {
+      lanes: 1,
+      onPlayed: ({ label }) => {
+        told.push(label)
+        throw new Error(`not what I want: ${label}`)
+      },
+    })
+    await expect(playing).rejects.toThrow('not what I want')
+    expect(told).toHaveLength(1)
   })
 })

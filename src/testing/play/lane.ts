@@ -56,9 +56,12 @@ export async function createLane(at?: LaneStore): Promise<Lane> {
   }
 
   const reopen = async (): Promise<void> => {
-    await store[Symbol.asyncDispose]()
-    store = open()
-    reopening = undefined
+    try {
+      await store[Symbol.asyncDispose]()
+      store = open()
+    } finally {
+      reopening = undefined
+    }
   }
 
   return {

@@ -286,6 +286,7 @@ class Player {
       const applied = applyInput(this.#state, input)
       await this.#playInput(input, applied, applied)
     }
+    throw new Error(`The agent does not come to rest: ${MAX_PLAIN_INPUTS} plain answers later it still works`)
   }
 
   /** What a cancel left hanging speaks at last; nobody hears it. */
