@@ -9,8 +9,8 @@ import { initialContext } from './evolve.ts'
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>
 
-/** A scope in which nothing runs: made once, since each one costs an actor. */
-const inertScope: AnyActorScope = (() => {
+/** A scope in which nothing runs; what it is told of an action is up to `actionExecutor`. Make it once: it costs an actor. */
+export function createInertScope(actionExecutor: AnyActorScope['actionExecutor'] = () => {}): AnyActorScope {
   const self = createActor(agentMachine)
   return {
     self,
@@ -21,9 +21,11 @@ const inertScope: AnyActorScope = (() => {
     emit: () => {},
     system: self.system,
     stopChild: () => {},
-    actionExecutor: () => {},
+    actionExecutor,
   }
-})()
+}
+
+const inertScope = createInertScope()
 
 /** The snapshot without its children: what a live actor may be started from. */
 const bare = (snapshot: AgentSnapshot): AgentSnapshot =>

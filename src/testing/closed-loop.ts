@@ -3,11 +3,10 @@
  * machine, and so on until it is quiet. Pure, so that paths can be searched: no actor runs, no clock ticks, nothing is
  * written. What the actors would say is what the path says they say.
  */
-import { type AnyActorScope, createActor } from 'xstate'
 import { isMoving, type Recordable, type SessionEvent } from '../log/events.ts'
 import { type AgentEvent, agentMachine, type RecordParams } from '../machines/agent.ts'
 import type { Call } from '../machines/evolve.ts'
-import { type AgentSnapshot, fold } from '../machines/fold.ts'
+import { type AgentSnapshot, createInertScope, fold } from '../machines/fold.ts'
 import { resumption } from '../machines/resumption.ts'
 import { InputRefused, isStreaming, type LoopState } from './loop-state.ts'
 import type { PathEvent, PathSetup } from './path.ts'
@@ -48,34 +47,21 @@ export function applyInput(before: LoopState, input: PathInput, onTransition?: O
   return loop.applied
 }
 
-/** Collects what `record` asks for instead of writing it. */
-function collectingScope(): AnyActorScope & { taken(): readonly Recordable[] } {
-  const self = createActor(agentMachine)
-  let collected: Recordable[] = []
-  return {
-    self,
-    id: self.id,
-    sessionId: self.sessionId,
-    logger: () => {},
-    defer: () => {},
-    emit: () => {},
-    system: self.system,
-    stopChild: () => {},
-    actionExecutor: ({ type, params, info }) => {
-      if (type !== 'record') return
-      const { events } = params as unknown as RecordParams
-      // The context as it is where the action stands: after the assignments before it.
-      collected.push(...events(info as unknown as Parameters<RecordParams['events']>[0]))
-    },
-    taken: () => {
-      const taken = collected
-      collected = []
-      return taken
-    },
-  }
-}
+/** What `record` has asked for, instead of writing it. */
+let collected: Recordable[] = []
 
-const scope = collectingScope()
+const scope = createInertScope(({ type, params, info }) => {
+  if (type !== 'record') return
+  const { events } = params as unknown as RecordParams
+  // The context as it is where the action stands: after the assignments before it.
+  collected.push(...events(info as unknown as Parameters<RecordParams['events']>[0]))
+})
+
+function takeCollected(): readonly Recordable[] {
+  const taken = collected
+  collected = []
+  return taken
+}
 
 class Loop {
   readonly #onTransition: OnTransition | undefined
@@ -173,7 +159,7 @@ class Loop {
     const queue: AgentEvent[] = [event]
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       this.#move(next)
-      for (const recorded of this.#record(scope.taken(), false)) if (isMoving(recorded)) queue.push(recorded)
+      for (const recorded of this.#record(takeCollected(), false)) if (isMoving(recorded)) queue.push(recorded)
     }
   }
 
