@@ -64,7 +64,9 @@ export function plainInput(state: LoopState, verdicts: HookVerdicts = ALL_VERDIC
   if (value === 'turnStopping') return { type: 'stopping', decision: plainest(verdicts['agent/turn-stopping'], 'none') }
   if (isWaiting(state)) return { type: 'waited' }
   if (isStreaming(state)) {
-    return typeof asked === 'object' ? { type: 'error-handled' } : { type: 'answered', finish: 'stop', calls: [] }
+    if (typeof asked === 'string') return { type: 'answered', finish: 'stop', calls: [] }
+    const decision = plainest(verdicts['agent/request-error'], 'policy')
+    return { type: 'error-handled', ...(decision === 'policy' ? {} : { decision }) }
   }
   for (const call of context.calls) {
     const input = plainAnswer(state, call, verdicts)
@@ -75,6 +77,11 @@ export function plainInput(state: LoopState, verdicts: HookVerdicts = ALL_VERDIC
 
 const plainest = <T>(verdicts: readonly T[], usual: T): T => (verdicts.includes(usual) ? usual : (verdicts[0] ?? usual))
 
+function judgedPlainly({ context }: LoopState, verdicts: HookVerdicts) {
+  const verdict = context.cancel === null ? plainest(verdicts['tools/post-execute'], 'accept') : 'accept'
+  return verdict === 'accept' ? {} : { judged: verdict }
+}
+
 function plainAnswer(state: LoopState, call: Call, verdicts: HookVerdicts): PathInput | undefined {
   const { callId, run, name } = call
   switch (phaseOf(call)) {
@@ -83,7 +90,7 @@ function plainAnswer(state: LoopState, call: Call, verdicts: HookVerdicts): Path
     case 'awaiting':
       return { type: 'approve', callId, run }
     case 'executing':
-      return { type: 'settled', callId, outcome: 'ok' }
+      return { type: 'settled', callId, outcome: 'ok', ...judgedPlainly(state, verdicts) }
     case 'recovering':
       return { type: 'probed', callId, answer: 'done' }
     default:

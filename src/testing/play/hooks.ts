@@ -23,6 +23,7 @@ export const createPathHooks = (options: PathHooksOptions): Partial<Hooks> => ({
   'agent/pre-step': preStep(options),
   'agent/request-error': requestError(options),
   'tools/pre-execute': preExecute(options),
+  'tools/post-execute': postExecute(options),
   'agent/turn-stopping': turnStopping(options),
 })
 
@@ -68,10 +69,40 @@ const requestError =
   async (payload, next) => {
     const name = `request-error ${payload.turn}.${payload.step}.${payload.attempt}`
     const { input, observed } = await surroundings.ask(name, 'askModel', ['error-handled'])
-    observed(input)
-    const hook = own['agent/request-error']
-    return surroundings.run(async () => (hook === undefined ? next() : hook(payload, next)))
+    if (input.decision !== undefined) observed(input)
+    switch (input.decision) {
+      case 'retry':
+        return { kind: 'retry' }
+      case 'give-up':
+        return undefined
+      case 'fail':
+        throw thrownByPath()
+      case undefined: {
+        // Asked first what it would do: a hook that does not ask it may decide the same, and then does something else.
+        let policy: Judgement | undefined
+        const asked = async () => {
+          policy = { decided: await next() }
+          return policy.decided
+        }
+        const hook = own['agent/request-error']
+        return watched(
+          () => surroundings.run(async () => (hook === undefined ? asked() : hook(payload, asked))),
+          (decided) => observed(judgedBy(decided, policy)),
+          () => observed({ type: 'error-handled', decision: 'fail' }),
+        )
+      }
+    }
   }
+
+type Judgement = { readonly decided: { readonly kind: 'retry' } | undefined }
+
+/** A retry that the policy planned is the policy's, whoever says so; one that it did not is the hook's own. */
+function judgedBy(decided: Judgement['decided'], policy: Judgement | undefined): PathInput {
+  const planned = policy?.decided?.kind === 'retry'
+  if (decided?.kind !== 'retry')
+    return { type: 'error-handled', ...(planned || !policy ? { decision: 'give-up' } : {}) }
+  return { type: 'error-handled', ...(planned ? {} : { decision: 'retry' }) }
+}
 
 const preExecute =
   ({ surroundings, own }: PathHooksOptions): Hooks['tools/pre-execute'] =>
@@ -101,6 +132,19 @@ const AUTHORIZED = { allow: 'allowed', deny: 'denied', ask: 'asked' } as const s
   PreExecute['kind'],
   PathInput['type']
 >
+
+/** A path's own verdict comes in the place of the user's hook; what that one decides is seen by the call's result. */
+const postExecute =
+  ({ surroundings, own }: PathHooksOptions): Hooks['tools/post-execute'] =>
+  async (payload, next) => {
+    const { callId } = payload
+    const judged = surroundings.judgements.get(callId)
+    surroundings.judgements.delete(callId)
+    if (judged === 'block') return { kind: 'block', feedback: 'no' }
+    if (judged === 'fail') throw thrownByPath()
+    const hook = own['tools/post-execute']
+    return hook === undefined ? next() : surroundings.run(async () => hook(payload, next))
+  }
 
 const turnStopping =
   ({ surroundings, own, context }: PathHooksOptions): Hooks['agent/turn-stopping'] =>
