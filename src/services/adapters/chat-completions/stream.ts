@@ -9,7 +9,7 @@ import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { type Pull, readBody } from './body.ts'
 import { note } from './diagnostics.ts'
 import { shownUrl } from './options.ts'
-import { parsePayload } from './payload.ts'
+import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
 import type { ChatBody } from './serialize.ts'
 import { readEvents, type ServerEvent, tooLarge } from './sse.ts'
@@ -138,7 +138,7 @@ async function* whole(response: Response, pull: Pull, exchange: Exchange): Async
   const { text, cut } = await readBody(response.body, maxEventLength, pull)
   if (cut) throw tooLarge(maxEventLength)
   if (text.trim() === '') throw new LlmError(EMPTY)
-  const payload = parseJson(text.trim())?.value
+  const payload = parseWire(text.trim())?.value
   const failure = isObject(payload) ? errorIn(payload, undefined) : undefined
   if (failure !== undefined) throw new LlmError(failure)
   if (!isObject(payload) || !Array.isArray(payload.choices)) throw new LlmError(notAStream(response, text))
