@@ -9,6 +9,7 @@ import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
+import { patience } from './dispatcher.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -58,6 +59,8 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
 /** One request under way. */
 interface Exchange extends Omit<Reach, 'limits' | 'signal'> {
   readonly transport: AbortSignal
+  /** No byte has to come within this time. */
+  readonly longestWaitMs: number
   readonly watchdog: Watchdog
   readonly translation: Translation
   /** The caller's abort ended it, before any limit did. */
@@ -80,6 +83,7 @@ function openExchange({ signal, clock, limits, maxEventLength }: Reach): Exchang
   const watchdog = createWatchdog(limits, { clock, abort })
   return {
     transport: transport.signal,
+    longestWaitMs: Math.max(limits.firstByteMs, limits.idleMs),
     clock,
     maxEventLength,
     watchdog,
@@ -97,7 +101,10 @@ const failureIn = ({ watchdog, headers }: Exchange, thrown: unknown): LlmFailure
   ...(watchdog.expired ?? failureOf(thrown)),
 })
 
-async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: Exchange): Promise<Response> {
+async function send(
+  { endpoint, apiKey, body }: Call,
+  { watchdog, transport, longestWaitMs }: Exchange,
+): Promise<Response> {
   const request = {
     method: 'POST',
     headers: {
@@ -110,6 +117,7 @@ async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: E
     // A redirect would carry the conversation to a place nobody configured.
     redirect: 'manual' as const,
     signal: transport,
+    ...patience(longestWaitMs),
   }
   return carried(`No connection to ${shownUrl(endpoint)}`, () => watchdog.during(() => fetch(endpoint, request)))
 }
