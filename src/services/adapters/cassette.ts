@@ -84,7 +84,7 @@ function createTape(attempts: readonly RecordedAttempt[], match: 'exact' | 'loos
     ahead,
     take(request) {
       const [next, ...later] = ahead()
-      if (!next) return exhausted(attempts)
+      if (!next) return exhausted(attempts.at(-1))
       const difference = match === 'loose' ? undefined : firstDifference(next, request)
       const found = difference ? later.find((attempt) => asksTheSame(attempt, request)) : next
       if (difference && !found) return mismatch(next.place, difference)
@@ -117,14 +117,14 @@ const mismatch = (place: AttemptPlace, { path, recorded, asked }: Difference): L
   message: `The recording was asked something else: for ${nameOf(place)}, ${path} was ${recorded} and is now ${asked}`,
 })
 
-const exhausted = (attempts: readonly RecordedAttempt[]): LlmFailure => ({
+const exhausted = (last: RecordedAttempt | undefined): LlmFailure => ({
   code: 'CASSETTE_EXHAUSTED',
-  message: `The recording has no more to say: its ${attempts.length} attempt(s) are played, and the model is asked again`,
+  message: `The recording has no more to say: it ends with ${last ? nameOf(last.place) : 'nothing'}, and the model is asked again`,
 })
 
-const cutOff = ({ place, chunks }: RecordedAttempt): LlmFailure => ({
+const cutOff = ({ place }: RecordedAttempt): LlmFailure => ({
   code: 'CASSETTE_EXHAUSTED',
-  message: `The recording has no more to say: ${nameOf(place)} was cut off after ${chunks.length} chunk(s)`,
+  message: `The recording has no more to say: ${nameOf(place)} was cut off here`,
 })
 
 /** Resolves when `signal` aborts, at once if it has. */
