@@ -8,6 +8,7 @@ import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { type Pull, readBody } from './body.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -30,11 +31,13 @@ export interface Reach {
   readonly limits: Limits
   readonly maxEventLength: number
   readonly clock: Clock
+  /** How this server's answers are read. */
+  readonly reading?: Reading
 }
 
 /** Makes the request that `prepare` gives and streams its answer; an LlmError of `prepare` is the failure. */
 export async function* streamCompletion(prepare: () => Call, reach: Reach): AsyncGenerator<StreamChunk> {
-  const { signal, clock, limits, maxEventLength } = reach
+  const { signal, clock, limits, maxEventLength, reading } = reach
   if (signal.aborted) return
   const transport = new AbortController()
   const abort = () => transport.abort()
@@ -42,7 +45,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   const watchdog = createWatchdog(limits, { clock, abort })
   const exchange = { signal, clock, maxEventLength, watchdog, transport: transport.signal }
   try {
-    for await (const chunk of answer(prepare, { ...exchange, translation: createTranslation() })) {
+    for await (const chunk of answer(prepare, { ...exchange, translation: createTranslation(reading) })) {
       if (signal.aborted && watchdog.expired === undefined) return
       yield chunk
     }
@@ -53,7 +56,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
 }
 
 /** One request under way. */
-interface Exchange extends Omit<Reach, 'limits'> {
+interface Exchange extends Omit<Reach, 'limits' | 'reading'> {
   readonly transport: AbortSignal
   readonly watchdog: Watchdog
   readonly translation: Translation

@@ -4,7 +4,10 @@
  */
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
+import { thoughtIn, wordsIn } from './content-parts.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
+import { type Meaning, meaningOf, stoppedFor } from './finish-word.ts'
 import { replayStateOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
 import { isObject, listIn, objectIn, textIn, type WireObject } from './wire-json.ts'
@@ -25,7 +28,7 @@ type Words = { readonly kind: 'text' | 'reasoning'; readonly index: number; read
 type Block = Words | (CallSlot & { readonly kind: 'tool-call' })
 
 /** A translation that has seen nothing yet. */
-export function createTranslation(): Translation {
+export function createTranslation({ reasoningKeys = REASONING, finish, finishWords = {} }: Reading = {}): Translation {
   const blocks: Block[] = []
   const words = new Map<string, Words>()
   const slots = createCallSlots(() => {
@@ -35,7 +38,7 @@ export function createTranslation(): Translation {
   })
   const details: unknown[] = []
   let usage: TokenUsage | undefined
-  let reason: string | undefined
+  let reason: Meaning | undefined
 
   const say = (kind: Words['kind'], piece: string): readonly StreamChunk[] => {
     if (piece === '') return []
@@ -58,9 +61,10 @@ export function createTranslation(): Translation {
     })
   const takeChoice = (choice: WireObject): readonly StreamChunk[] => {
     const delta = isObject(choice.delta) ? choice.delta : objectIn(choice.message)
-    if (reason === undefined) details.push(...listIn(delta.reasoning_details))
-    const said = reason === undefined ? [...sayAll(delta, say), ...ask(listIn(delta.tool_calls))] : late(delta)
-    reason = worse(reason, textIn(choice.finish_reason))
+    const open = reason === undefined || finish === 'last'
+    if (open) details.push(...listIn(delta.reasoning_details))
+    const said = open ? [...sayAll(delta, reasoningKeys, say), ...ask(listIn(delta.tool_calls))] : late(delta)
+    reason = worse(reason, meaningOf(textIn(choice.finish_reason), finishWords))
     return said
   }
   const spent = (): readonly StreamChunk[] => (usage === undefined ? [] : [{ type: 'usage', usage }])
@@ -76,7 +80,7 @@ export function createTranslation(): Translation {
     end: () => [
       ...blocks.map(ended),
       ...spent(),
-      { type: 'finish', reason: finishReason(reason, blocks), ...replayStateOf(details) },
+      { type: 'finish', reason: finishReason(reason ?? STOP, blocks), ...replayStateOf(details) },
     ],
     fail: (failure) => [...spent(), { type: 'finish', reason: { kind: 'error', failure } }],
   }
@@ -84,11 +88,18 @@ export function createTranslation(): Translation {
 
 type Say = (kind: Words['kind'], piece: string) => readonly StreamChunk[]
 
-/** Reasoning has two names on the wire; where both come they say the same. A refusal is what the model answered. */
-const sayAll = (delta: WireObject, say: Say): readonly StreamChunk[] => [
-  ...say('reasoning', textIn(delta.reasoning_content) || textIn(delta.reasoning)),
-  ...say('text', textIn(delta.content) || textIn(delta.refusal)),
+const REASONING: readonly string[] = ['reasoning_content', 'reasoning']
+
+/** Where reasoning comes under several names, they say the same. A refusal is what the model answered. */
+const sayAll = (delta: WireObject, reasoningKeys: readonly string[], say: Say): readonly StreamChunk[] => [
+  ...say('reasoning', firstText(delta, reasoningKeys) || thoughtIn(delta.content)),
+  ...say('text', wordsIn(delta.content) || textIn(delta.refusal)),
 ]
+
+function firstText(delta: WireObject, keys: readonly string[]): string {
+  for (const key of keys) if (textIn(delta[key]) !== '') return textIn(delta[key])
+  return ''
+}
 
 function fill(slot: CallSlot, fragment: WireObject): StreamChunk {
   slot.id = textIn(fragment.id) || slot.id
@@ -116,7 +127,7 @@ const isFirstChoice = (choice: unknown): choice is WireObject =>
 
 /** After a finish some servers send the whole content again. */
 function late(delta: WireObject): readonly StreamChunk[] {
-  if (textIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0) note('late-content', JSON.stringify(delta))
+  if (wordsIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0) note('late-content', JSON.stringify(delta))
   return []
 }
 
@@ -125,19 +136,19 @@ function unreadable(wire: WireObject, before: TokenUsage | undefined): TokenUsag
   return before
 }
 
-const RANKS: Readonly<Record<string, number>> = { stop: 0, tool_calls: 0, length: 1 }
+/** A server that says nothing has stopped. */
+const STOP: Meaning = { kind: 'stop', word: 'stop' }
 
 /** Filtered or failed beats cut off, cut off beats complete; of equals the last one stands. */
-function worse(before: string | undefined, now: string): string | undefined {
-  if (now === '') return before
+function worse(before: Meaning | undefined, now: Meaning | undefined): Meaning | undefined {
+  if (now === undefined) return before
   return before === undefined || rank(now) >= rank(before) ? now : before
 }
-const rank = (reason: string): number => (Object.hasOwn(RANKS, reason) ? (RANKS[reason] ?? 0) : 2)
+const rank = ({ kind }: Meaning): number => (kind === 'stop' || kind === 'tool_calls' ? 0 : kind === 'length' ? 1 : 2)
 
-function finishReason(reason: string | undefined, blocks: readonly Block[]): FinishReason {
+function finishReason(reason: Meaning, blocks: readonly Block[]): FinishReason {
   const asks = blocks.some((block) => block.kind === 'tool-call')
-  switch (reason) {
-    case undefined:
+  switch (reason.kind) {
     case 'stop':
       return asks || hasText(blocks) ? { kind: 'stop' } : { kind: 'error', failure: EMPTY }
     case 'tool_calls':
@@ -164,9 +175,4 @@ const CALL_MARKUP = /<\|?(?:tool_calls?|function_call)\b|<｜tool▁calls?▁beg
 const EMPTY: LlmFailure = Object.freeze({
   message: 'The model stopped without any text or tool call',
   code: 'EMPTY_RESPONSE',
-})
-
-const stoppedFor = (reason: string): LlmFailure => ({
-  message: `The provider stopped the answer: ${reason.slice(0, 200)}`,
-  code: reason.toUpperCase().slice(0, 64),
 })
