@@ -271,10 +271,9 @@ describe('silence', () => {
 
   test('[http-016] keep-alives are bytes, but no answer', async () => {
     const pings = Array.from({ length: 400 }, () => [': keep-alive\n\n', { kind: 'wait', ms: 5 } as const]).flat()
-    const chunks = await told(
-      { body: [': first\n\n', ...pings, stopped('stop'), DONE] },
-      { firstByteTimeoutMs: 5_000, idleTimeoutMs: 60 },
-    )
+    await using server = await wireServer([{ body: [': first\n\n', ...pings, stopped('stop'), DONE] }])
+    const options = { baseURL: server.url, apiKey: KEY, firstByteTimeoutMs: 5_000, idleTimeoutMs: 60 }
+    const chunks = await ask(deepseek(options, { clock: systemClock, env: {} }))
     expect(failureIn(chunks)).toMatchObject({ code: 'TIMEOUT', message: expect.stringMatching(/no event/) })
   })
 

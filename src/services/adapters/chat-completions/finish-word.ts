@@ -8,9 +8,8 @@ export interface Meaning {
   readonly word: string
 }
 
-/** What `word` means, by the dialect's words, else by the wire's own; undefined for the empty word, which says nothing. */
-export function meaningOf(word: string, words: Readonly<Record<string, FinishWord>>): Meaning | undefined {
-  if (word === '') return undefined
+/** What `word` means, by the dialect's words, else by the wire's own. */
+export function meaningOf(word: string, words: Readonly<Record<string, FinishWord>>): Meaning {
   const own = Object.hasOwn(words, word) ? words[word] : undefined
   return { kind: own ?? KNOWN.find((known) => known === word) ?? 'unknown', word }
 }

@@ -12,9 +12,9 @@ const SHOWN = 120
  * @throws LlmError MALFORMED_RESPONSE, which shows the first 120 characters.
  */
 export function parsePayload(data: string): readonly WireObject[] {
-  if (data.trim() === '') return []
   const whole = parseWire(data)
-  if (whole !== undefined) return objectsOf([whole.value])
+  if (whole !== undefined) return isObject(whole.value) ? [whole.value] : skipped(data)
+  if (data.trim() === '') return []
   if (data.startsWith(':')) return skipped(data)
   const lines = data.split('\n').filter((line) => line.trim() !== '')
   const each = lines.map(parseWire).filter((parsed) => parsed !== undefined)

@@ -7,6 +7,7 @@ import type { Dialect } from './dialect.ts'
 import { type ReasoningBack, reasoningBack } from './reasoning-back.ts'
 import { detailsFor } from './reasoning-details.ts'
 import { ordered } from './role-order.ts'
+import { isObject, parseJson } from './wire-json.ts'
 import type { WireMessage } from './wire-message.ts'
 
 const NO_OUTPUT = '(no output)'
@@ -76,12 +77,17 @@ function wireContent(content: string, empty: Dialect['emptyContent'] = ''): { re
   return empty === 'null' ? { content: null } : {}
 }
 
-/** The model's own string goes back as it was; only a blank one, which servers cannot parse, becomes `{}`. */
 const wireCall = (call: ToolCallBlock, ids: WireIds) => ({
   id: ids(call.id),
   type: 'function',
-  function: { name: wireName(call.name), arguments: call.arguments.trim() === '' ? '{}' : call.arguments },
+  function: { name: wireName(call.name), arguments: wireArguments(call.arguments) },
 })
+
+/**
+ * The model's own string goes back as it was. One that is no JSON object becomes `{}`: servers that parse past calls
+ * would refuse every request from then on, and its result says what was wrong with it.
+ */
+const wireArguments = (text: string): string => (isObject(parseJson(text)?.value) ? text : '{}')
 
 /** A model may have asked for a tool by a name that no server takes back. */
 const wireName = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unknown'
