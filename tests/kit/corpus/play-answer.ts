@@ -9,7 +9,7 @@ import { requestTo } from '../ask-adapter.ts'
 import { type ManualClock, manualClock } from '../manual-clock.ts'
 import { wireServer } from '../wire-server.ts'
 import { brokenPromise } from './contract.ts'
-import { withReply } from './fake-fetch.ts'
+import { withServer } from './fake-fetch.ts'
 import type { AnswerFile, CorpusAdapter } from './format.ts'
 import { adapterFor, PRESETS } from './make-adapter.ts'
 import { difference } from './match.ts'
@@ -66,7 +66,11 @@ const clockOf = ({ now = NOW }: AnswerFile): ManualClock => manualClock(Date.par
 function tellFake(file: AnswerFile, spec: CorpusAdapter, packets: readonly Packet[]): Promise<Told> {
   const clock = clockOf(file)
   const adapter = adapterFor(spec, { baseURL: NOWHERE, clock })
-  return withReply(file.reply, packets, clock, () => listen(adapter, file, clock))
+  return withServer(
+    () => ({ ...file.reply, packets }),
+    clock,
+    () => listen(adapter, file, clock),
+  )
 }
 
 async function tellHttp(file: AnswerFile, spec: CorpusAdapter, packets: readonly Packet[]): Promise<Told> {
