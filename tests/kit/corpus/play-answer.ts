@@ -41,7 +41,9 @@ async function playSplits(file: AnswerFile, spec: CorpusAdapter, splits: Iterabl
   let played = 0
   let first = ''
   for (const { name, packets } of splits) {
+    const before = process.cpuUsage()
     const told = await tellFake(file, spec, packets)
+    if (played === 0) checkCost(file, process.cpuUsage(before))
     check(file, told, `${nameOf(spec)}, ${name}`)
     const chunks = JSON.stringify(told.chunks)
     if (played++ === 0) first = chunks
@@ -49,6 +51,11 @@ async function playSplits(file: AnswerFile, spec: CorpusAdapter, splits: Iterabl
       throw new Mismatch(`${nameOf(spec)}, ${name}: other chunks\n${chunks}\nthan as written\n${first}`)
   }
   return played
+}
+
+function checkCost({ cpuMs }: AnswerFile, { user, system }: NodeJS.CpuUsage): void {
+  const ms = Math.round((user + system) / 1_000)
+  if (cpuMs !== undefined && ms > cpuMs) throw new Mismatch(`it took ${ms} ms of the processor, not ${cpuMs}`)
 }
 
 const nameOf = ({ preset = 'openai-compatible' }: CorpusAdapter): string => preset
