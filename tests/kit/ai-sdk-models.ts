@@ -30,8 +30,10 @@ export const finish3 = (
   more: Pick<Extract<Part3, { type: 'finish' }>, 'providerMetadata'> = {},
 ): Extract<Part3, { type: 'finish' }> => ({ type: 'finish', finishReason: { unified, raw }, usage: usage3, ...more })
 
-/** Text as one block. */
-export const text3 = (text: string, id = '0'): Part3[] => [
+type TextParts = { type: 'text-start' | 'text-end'; id: string } | { type: 'text-delta'; id: string; delta: string }
+
+/** Text as one block, as every version has it. */
+export const text3 = (text: string, id = '0'): TextParts[] => [
   { type: 'text-start', id },
   { type: 'text-delta', id, delta: text },
   { type: 'text-end', id },

@@ -7,7 +7,7 @@ import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { createMask } from '../../masking/mask.ts'
 import { failureOfFrame, failureOfStatus, requestIdIn } from '../chat-completions/refusal.ts'
-import { isObject, textIn, type WireObject } from '../chat-completions/wire-json.ts'
+import { isObject, objectIn, textIn, type WireObject } from '../chat-completions/wire-json.ts'
 import { CLOSED } from './finish.ts'
 
 /** What is known beside what was thrown. */
@@ -66,14 +66,17 @@ function causesOf(thrown: unknown): readonly WireObject[] {
 const isRefusal = (status: unknown): status is number =>
   typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599
 
-const refused = ({ statusCode, responseHeaders, responseBody, message }: WireObject, now: number): LlmFailure =>
-  failureOfStatus({
-    status: Number(statusCode),
-    headers: headersOf(responseHeaders),
-    body: textIn(responseBody),
-    said: textIn(message),
+function refused(error: WireObject, now: number): LlmFailure {
+  const message = textIn(error.message)
+  return failureOfStatus({
+    status: Number(error.statusCode),
+    headers: headersOf(error.responseHeaders),
+    // One that came inside a stream has no body: its own words say as much.
+    body: textIn(error.responseBody) || JSON.stringify({ error: frameOf(error) }),
+    ...(message !== '' && { said: message }),
     now,
   })
+}
 
 /** Anthropic's API has another name for the same header. */
 function headersOf(headers: unknown): { get(name: string): string | null } {
@@ -123,10 +126,17 @@ const namesOf = (error: WireObject): readonly string[] => [
 
 const isCallError = (error: WireObject): boolean => namesOf(error).includes('AI_APICallError')
 
-/** An error that came as plain data: its words alone, as the rest may be anything. */
+/** An error's own words alone, as the rest may be anything. */
 function frameOf(thrown: WireObject): WireObject {
-  const { message, type, code, param } = isObject(thrown.error) ? thrown.error : thrown
-  return { message, type, code, param }
+  const { error, response } = thrown
+  const stated = [error, objectIn(response).error, thrown].find(isObject) ?? {}
+  const word = (value: unknown) => (typeof value === 'number' ? value : textIn(value))
+  return {
+    message: textIn(stated.message),
+    type: word(stated.type),
+    code: word(stated.code),
+    param: word(stated.param),
+  }
 }
 
 const TIMEOUT = /(?:Headers|Body|Connect) Timeout Error|TimeoutError/
