@@ -83,7 +83,9 @@ class LivingRuntime implements AgentRuntime {
     return this.#living.checked.adapters.find((one) => one.provider === provider && one.model === model)
   }
 
+  /** A service left behind may still speak while the suspension is being written: nothing may follow that. */
   append(event: Recordable): SessionEvent {
+    if (this.closing.aborted) throw this.closing.signal.reason
     return this.#living.session.append(event)
   }
 

@@ -50,7 +50,7 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
     signal.throwIfAborted()
     const prompt = await promptOf(runtime, turn, input)
     signal.throwIfAborted()
-    const { request, adapter } = await buildRequest(runtime, input, prompt)
+    const { request, adapter } = await buildRequest(runtime, input, { prompt, signal })
     await runtime.session.flush()
     if (signal.aborted) return aborted()
     const taken: Taken = { assembler: createAssembler(), chunkSeqs: [] }

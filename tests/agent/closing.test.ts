@@ -1,5 +1,6 @@
 /** Closing over an open turn: what the log ends with is that it was suspended. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import type { AgentOptions } from '../../src/agent/options.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
 import { scripted, toolCall } from '../../src/services/adapters/scripted.ts'
@@ -63,4 +64,69 @@ test('a tool that settles while the suspension is being written adds nothing aft
   const log = await second.log()
   expect(ofType(log, 'tool/result').map(({ data }) => data.error?.code)).toEqual(['TOOL_OUTCOME_UNKNOWN'])
   expect(ofType(log, 'turn/end')).toMatchObject([{ data: { reason: { kind: 'completed' } } }])
+})
+
+/** Each waits for `answer` where its service waits for somebody, and then would record something. */
+const LATE: Readonly<Record<string, (answer: () => Promise<void>) => Partial<AgentOptions>>> = {
+  'an agent/request hook': (answer) => ({
+    hooks: {
+      'agent/request': async (_, next) => {
+        await answer()
+        return next()
+      },
+    },
+  }),
+  'an agent/request hook that throws': (answer) => ({
+    hooks: {
+      'agent/request': async () => {
+        await answer()
+        throw new Error('no')
+      },
+    },
+  }),
+  'an agent/pre-step hook that throws': (answer) => ({
+    hooks: {
+      'agent/pre-step': async () => {
+        await answer()
+        throw new Error('no')
+      },
+    },
+  }),
+  "an adapter's prepare": (answer) => ({
+    model: {
+      ...scripted(['done']),
+      prepare: async (config) => {
+        await answer()
+        return { config, contextWindow: 1_000 }
+      },
+    },
+  }),
+  'a model that speaks': (answer) => ({
+    model: {
+      ...scripted([]),
+      async *stream() {
+        await answer()
+        yield { type: 'text-delta', index: 0, text: 'late' }
+      },
+    },
+  }),
+}
+
+describe('while the suspension is being written', () => {
+  for (const [who, late] of Object.entries(LATE)) {
+    test(`${who} answers, and nothing comes after it`, async () => {
+      const { store, reached, release } = slowToSuspend(memoryStore())
+      const asked = hold()
+      await using started = await startAgent({ store, model: scripted(['done']), ...late(asked.released) })
+      started.agent.followup('go')
+      await asked.reached
+      const closed = started.agent.close({ graceMs: 0 })
+      await reached
+      asked.release()
+      await settle()
+      release()
+      await closed
+      expect(typesOf(await stored(store, 'session')).at(-1)).toBe('session/suspended')
+    })
+  }
 })

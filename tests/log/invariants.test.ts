@@ -439,6 +439,11 @@ const many = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `
 
 /** More ways to break a rule, by its last event: what is wrong, the rule, the log. */
 const alsoBroken: readonly (readonly [string, Rule, readonly k.Drafts[]])[] = [
+  [
+    'what a service records after the suspension',
+    'RESUME-FIRST',
+    [k.opened().slice(0, 5), k.ev('session/suspended', {}), k.header()],
+  ],
   ['a turn starts while one is open', 'TURN-NESTING', [k.opened(), waits('m2'), k.turnStart(2)]],
   ['a cancel with no turn open', 'TURN-NESTING', [k.textTurn(), k.turnCancel(1)]],
   ['a cancel of another turn', 'TURN-NESTING', [k.opened(), k.turnCancel(2)]],

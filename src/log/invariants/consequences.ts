@@ -46,6 +46,7 @@ export const consequences: TopicOf = (frame, report) => {
 
   return {
     check(event) {
+      if (closed && OF_SERVICES.has(event.type)) report('RESUME-FIRST', `${event.type} before the session is resumed`)
       if (!isMoving(event)) return
       settle(event)
       checkClearing(event)
@@ -90,6 +91,15 @@ export const consequences: TopicOf = (frame, report) => {
     },
   }
 }
+
+/** What moves nothing, and is recorded by what works for an open turn. */
+const OF_SERVICES: ReadonlySet<string> = new Set([
+  'request/header',
+  'request/context',
+  'assistant/chunk',
+  'agent/hook-failed',
+  'tool/late-result',
+] satisfies SessionEvent['type'][])
 
 type Splice = EventMap['agent/inbox/spliced']
 

@@ -16,15 +16,19 @@ export interface BuiltRequest {
 }
 
 /**
- * Messages are derived first: what is injected while the request is being made belongs to the next step.
- * @throws what the hook and the adapter's `prepare` throw.
+ * Messages are derived first: what is injected while the request is being made belongs to the next step. `signal` ends
+ * the request: by the time a hook or an adapter has answered, another turn may be open, or the session suspended.
+ * @throws what the hook and the adapter's `prepare` throw; the signal's reason.
  */
-export async function buildRequest(runtime: AgentRuntime, input: AskModelInput, prompt: Prompt): Promise<BuiltRequest> {
+export async function buildRequest(
+  runtime: AgentRuntime,
+  input: AskModelInput,
+  { prompt, signal }: { readonly prompt: Prompt; readonly signal: AbortSignal },
+): Promise<BuiltRequest> {
   const { session } = runtime
-  // Of this turn: by the time a hook or an adapter has answered, another one may be open.
-  const { signal } = runtime.turn
   const messages = session.messages()
   const config = await decideConfig(runtime, input)
+  signal.throwIfAborted()
   const adapter = runtime.adapterOf(config.provider, config.model)
   const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
   signal.throwIfAborted()
@@ -57,9 +61,7 @@ async function decideConfig(runtime: AgentRuntime, input: AskModelInput): Promis
   const { signal } = runtime.turn
   const proposal = toJson(propose(runtime)) as unknown as LlmCallConfig
   const payload = { turn, step, attempt, config: proposal, signal }
-  const decided = await callHook(runtime, 'agent/request', { turn, step }, payload, async () => proposal)
-  signal.throwIfAborted()
-  return decided
+  return callHook(runtime, 'agent/request', { turn, step }, payload, async () => proposal)
 }
 
 /**

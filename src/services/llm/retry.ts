@@ -110,7 +110,10 @@ const keyOf = ({ backoff, ...policy }: CompletePolicy): string => {
   return JSON.stringify([...head, initialDelayMs, maxDelayMs, jitterRatio])
 }
 
-/** The provider's word is taken as it is up to the cap; over it a normal policy gives up and `always` waits its own. */
+/**
+ * What the provider asks for is waited up to the cap, and a little longer by chance: whoever was refused together would
+ * come back together. Over the cap a normal policy gives up and `always` waits its own.
+ */
 function delayOf(
   { mode, backoff }: CompletePolicy,
   failure: LlmFailure,
@@ -118,9 +121,9 @@ function delayOf(
   random: () => number,
 ): number | undefined {
   const asked = failure.providerRetryAfterMs
-  if (asked !== undefined && asked <= backoff.maxDelayMs) return asked
-  if (asked !== undefined && mode === 'normal') return undefined
   const { initialDelayMs, maxDelayMs, jitterRatio } = backoff
+  if (asked !== undefined && asked <= maxDelayMs) return Math.min(asked * (1 + jitterRatio * random()), MAX_TIMER_MS)
+  if (asked !== undefined && mode === 'normal') return undefined
   const grown = Math.min(initialDelayMs * 2 ** Math.min(retry - 1, 1024), maxDelayMs)
   return Math.min(grown * (1 - jitterRatio + 2 * jitterRatio * random()), maxDelayMs)
 }

@@ -38,10 +38,6 @@ export function checkOptions(model: unknown, options: AiSdkOptions): void {
   for (const name of ['provider', 'model'] as const) {
     if (options[name] === '') throw new InvalidOption(name, 'is empty: give a name, or leave it out')
   }
-  const { contextWindow } = options
-  if (contextWindow !== undefined && !(Number.isSafeInteger(contextWindow) && contextWindow > 0)) {
-    throw new InvalidOption('contextWindow', 'give a whole number of tokens above 0')
-  }
 }
 
 const SUCH_AS = "such as openai('gpt-5')"

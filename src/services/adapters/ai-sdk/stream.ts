@@ -2,6 +2,7 @@
  * One request to a model of the AI SDK, as chunks. Whatever goes wrong is the last chunk; only the caller's abort ends
  * the stream without one. A model that heeds neither an abort nor a limit is left, and what it says then is nothing.
  */
+import { ABORTED } from '../../../log/aborted.ts'
 import type { StreamChunk } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
 import { LlmError } from '../../errors.ts'
@@ -28,7 +29,7 @@ export async function* streamParts(
 ): AsyncGenerator<StreamChunk> {
   if (signal.aborted) return
   const transport = new AbortController()
-  const abort = () => transport.abort()
+  const abort = () => transport.abort(ABORTED)
   signal.addEventListener('abort', abort, { once: true })
   const watchdog = createWatchdog(limits, { clock, abort })
   const translation = createTranslation(tools)
@@ -74,6 +75,7 @@ async function* answer(
       const part = await watchdog.during(() => before(transport, nextAnswer(reader, translation)))
       if (part === undefined) throw new LlmError(said ? CLOSED : NOTHING)
       if (part.type === 'error') throw part.error
+      watchdog.sawProgress()
       said = true
       yield* translation.take(part)
     }

@@ -36,6 +36,7 @@ describe('what can be an adapter', () => {
       ['provider', { provider: '' }],
       ['model', { model: '' }],
       ['contextWindow', { contextWindow: 0.5 }],
+      ['price.output', { price: { input: 1, output: -1 } }],
     ] as const) {
       expect(() => aiSdk(mock3([]), options)).toThrow(expect.objectContaining({ option }))
     }
@@ -120,7 +121,10 @@ describe('limits on waiting', () => {
     await settle()
     expect(signals[0]?.aborted).toBe(false)
     clock.advance(1)
-    expect(failureIn(await all)).toEqual({ code: 'TIMEOUT', message: 'The server sent nothing within 60000 ms' })
+    expect(failureIn(await all)).toEqual({
+      code: 'TIMEOUT',
+      message: 'The server sent nothing within 60000 ms (firstByteTimeoutMs)',
+    })
     expect(signals[0]?.aborted).toBe(true)
     begin()
     await settle()
@@ -148,7 +152,10 @@ describe('limits on waiting', () => {
       await settle()
     }
     clock.advance(10)
-    expect(failureIn(await all)).toEqual({ code: 'TIMEOUT', message: 'The server sent no event for 100 ms' })
+    expect(failureIn(await all)).toEqual({
+      code: 'TIMEOUT',
+      message: 'The server sent no event for 100 ms (idleTimeoutMs)',
+    })
     await settle()
     expect(cancels()).toBe(1)
   })
