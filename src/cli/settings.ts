@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { LogStore } from '../log/store.ts'
 import { sqliteStore } from '../log/stores/sqlite.ts'
-import { deepseek } from '../services/adapters/deepseek.ts'
+import { DEFAULT_MODEL, deepseek } from '../services/adapters/deepseek.ts'
 import { demo } from '../services/adapters/demo.ts'
 import { openaiCompatible } from '../services/adapters/openai-compatible.ts'
 import type { ModelAdapter } from '../services/llm/adapter.ts'
@@ -59,7 +59,7 @@ export interface ModelFlags {
 export function chooseModel(flags: ModelFlags, env: Env = process.env): { adapter: ModelAdapter; defaulted: boolean } {
   const baseURL = flags.baseUrl === undefined ? undefined : httpUrl(flags.baseUrl)
   const key = env.DEEPSEEK_API_KEY || undefined
-  const model = flags.model ?? (baseURL !== undefined || key !== undefined ? 'deepseek-chat' : 'demo')
+  const model = flags.model ?? (baseURL !== undefined || key !== undefined ? DEFAULT_MODEL : 'demo')
   if (model.trim() === '') throw usage('--model needs a name')
   if (model === 'demo') {
     if (baseURL !== undefined) throw usage('--base-url names a server, and the demo model has none')

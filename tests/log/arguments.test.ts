@@ -57,7 +57,7 @@ describe('parseArguments', () => {
     ['0e5', 0],
     ['5e-324', 5e-324],
     ['0.1234567890123456789', 0.12345678901234568],
-    ['3.14159265358979323846', 3.141592653589793],
+    ['2.50000000000000000001', 2.5],
     ['0.000', 0],
   ])('%s is read as the double that it is written for', (number, value) => {
     expect(argsOf(`{"n":${number}}`)).toEqual({ n: value })

@@ -9,6 +9,7 @@ import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -31,6 +32,8 @@ export interface Reach {
   readonly limits: Limits
   readonly maxEventLength: number
   readonly clock: Clock
+  /** How this server's answers are read. */
+  readonly reading?: Reading
 }
 
 /** Makes the request that `prepare` gives and streams its answer; an LlmError of `prepare` is the failure. */
@@ -56,7 +59,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
 }
 
 /** One request under way. */
-interface Exchange extends Omit<Reach, 'limits' | 'signal'> {
+interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   readonly transport: AbortSignal
   readonly watchdog: Watchdog
   readonly translation: Translation
@@ -68,7 +71,7 @@ interface Exchange extends Omit<Reach, 'limits' | 'signal'> {
   close(): void
 }
 
-function openExchange({ signal, clock, limits, maxEventLength }: Reach): Exchange {
+function openExchange({ signal, clock, limits, maxEventLength, reading }: Reach): Exchange {
   const transport = new AbortController()
   let aborted = false
   const abort = () => transport.abort(ABORTED)
@@ -83,7 +86,7 @@ function openExchange({ signal, clock, limits, maxEventLength }: Reach): Exchang
     clock,
     maxEventLength,
     watchdog,
-    translation: createTranslation(),
+    translation: createTranslation(reading),
     cancelled: () => aborted && watchdog.expired === undefined,
     close() {
       signal.removeEventListener('abort', cancel)

@@ -5,7 +5,10 @@
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
 import { LlmError } from '../../errors.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
+import { thoughtIn, wordsIn } from './content-parts.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
+import { type Meaning, meaningOf, stoppedFor } from './finish-word.ts'
 import { createPieces, type Pieces } from './pieces.ts'
 import { replayStateOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
@@ -29,7 +32,7 @@ type Words = { readonly kind: 'text' | 'reasoning'; readonly index: number; read
 type Block = Words | (CallSlot & { readonly kind: 'tool-call' })
 
 /** A translation that has seen nothing yet. */
-export function createTranslation(): Translation {
+export function createTranslation({ reasoningKeys = REASONING, finish, finishWords = {} }: Reading = {}): Translation {
   const blocks: Block[] = []
   const words: { text?: Words; reasoning?: Words } = {}
   const slots = createCallSlots(() => {
@@ -39,7 +42,7 @@ export function createTranslation(): Translation {
   })
   const details: unknown[] = []
   let usage: TokenUsage | undefined
-  let reason: string | undefined
+  let reason: Meaning | undefined
   let spoken = false
   let progressed = false
 
@@ -70,16 +73,16 @@ export function createTranslation(): Translation {
   }
   const takeChoice = (choice: WireObject, chunks: StreamChunk[]): void => {
     const delta = isObject(choice.delta) ? choice.delta : objectIn(choice.message)
-    if (reason === undefined) {
-      // Reasoning has two names on the wire; where both come they say the same. A refusal is what the model answered.
-      say('reasoning', textIn(delta.reasoning_content) || textIn(delta.reasoning), chunks)
-      say('text', textIn(delta.content) || textIn(delta.refusal), chunks)
+    if (reason === undefined || finish === 'last') {
+      // Where reasoning comes under several names, they say the same. A refusal is what the model answered.
+      say('reasoning', firstText(delta, reasoningKeys) || thoughtIn(delta.content), chunks)
+      say('text', wordsIn(delta.content) || textIn(delta.refusal), chunks)
       if (delta.tool_calls) ask(listIn(delta.tool_calls).filter(isObject), chunks)
       if (delta.reasoning_details) keep(listIn(delta.reasoning_details))
     } else noteLate(delta)
     const stopped = textIn(choice.finish_reason)
     if (stopped === '') return
-    reason = worse(reason, stopped)
+    reason = worse(reason, meaningOf(stopped, finishWords))
     progressed = true
   }
   const keep = (more: readonly unknown[]): void => {
@@ -112,11 +115,21 @@ export function createTranslation(): Translation {
       return [
         ...blocks.map(ended),
         ...spent(),
-        { type: 'finish', reason: finishReason(reason, { asks, spoken }), ...replayStateOf(details) },
+        { type: 'finish', reason: finishReason(reason ?? STOP, { asks, spoken }), ...replayStateOf(details) },
       ]
     },
     fail: (failure) => [...spent(), { type: 'finish', reason: { kind: 'error', failure } }],
   }
+}
+
+const REASONING: readonly string[] = ['reasoning_content', 'reasoning']
+
+function firstText(delta: WireObject, keys: readonly string[]): string {
+  for (const key of keys) {
+    const text = textIn(delta[key])
+    if (text !== '') return text
+  }
+  return ''
 }
 
 function filled(slot: CallSlot, fragment: WireObject): StreamChunk {
@@ -143,7 +156,7 @@ const isFirstChoice = (choice: unknown): choice is WireObject =>
 
 /** After a finish some servers send the whole content again. */
 function noteLate(delta: WireObject): void {
-  if (textIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0)
+  if (wordsIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0)
     note('late-content', () => JSON.stringify(delta))
 }
 
@@ -152,14 +165,13 @@ function unreadable(wire: WireObject, before: TokenUsage | undefined): TokenUsag
   return before
 }
 
-const RANKS: Readonly<Record<string, number>> = { stop: 0, tool_calls: 0, length: 1 }
-
 /** Filtered or failed beats cut off, cut off beats complete; of equals the last one stands. */
-function worse(before: string | undefined, now: string): string | undefined {
-  if (now === '') return before
-  return before === undefined || rank(now) >= rank(before) ? now : before
-}
-const rank = (reason: string): number => (Object.hasOwn(RANKS, reason) ? (RANKS[reason] ?? 0) : 2)
+const worse = (before: Meaning | undefined, now: Meaning): Meaning =>
+  before === undefined || rank(now) >= rank(before) ? now : before
+const rank = ({ kind }: Meaning): number => (kind === 'stop' || kind === 'tool_calls' ? 0 : kind === 'length' ? 1 : 2)
+
+/** A server that says nothing has stopped. */
+const STOP: Meaning = { kind: 'stop', word: 'stop' }
 
 interface Said {
   /** Tools are called. */
@@ -168,9 +180,8 @@ interface Said {
   readonly spoken: boolean
 }
 
-function finishReason(reason: string | undefined, { asks, spoken }: Said): FinishReason {
-  switch (reason) {
-    case undefined:
+function finishReason(reason: Meaning, { asks, spoken }: Said): FinishReason {
+  switch (reason.kind) {
     case 'stop':
       return asks || spoken ? { kind: 'stop' } : { kind: 'error', failure: EMPTY }
     case 'tool_calls':
@@ -205,9 +216,4 @@ const TOO_MANY_BLOCKS: LlmFailure = Object.freeze({
 const EMPTY: LlmFailure = Object.freeze({
   message: 'The model stopped without any text or tool call',
   code: 'EMPTY_RESPONSE',
-})
-
-const stoppedFor = (reason: string): LlmFailure => ({
-  message: `The provider stopped the answer: ${reason.slice(0, 200)}`,
-  code: reason.toUpperCase().slice(0, 64),
 })
