@@ -1,4 +1,5 @@
 /** `pawl/adapters`: models, each translated to one stream of chunks. */
+export { type Cassette, type CassetteOptions, cassette } from './services/adapters/cassette.ts'
 export type { Dialect, FinishWord } from './services/adapters/chat-completions/dialect.ts'
 export { type DeepseekOptions, deepseek } from './services/adapters/deepseek.ts'
 export { demo } from './services/adapters/demo.ts'

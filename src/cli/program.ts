@@ -95,6 +95,11 @@ function addReading(program: Command, choose: (work: Work) => void): void {
     .action((session: string, flags: { store?: string }) =>
       choose(async (console) => (await import('./reading.ts')).log(session, flags, console)),
     )
+  withStore(
+    program.command('cassette').argument('<session>').description('print a session as a recording for tests'),
+  ).action((session: string, flags: { store?: string }) =>
+    choose(async (console) => (await import('./cassette.ts')).cassette(session, flags, console)),
+  )
   withStore(program.command('verify').argument('[session]').description('check a log against every rule'))
     .option('--file <file>', 'events as --json prints them, instead of a session')
     .action((session: string | undefined, flags: { store?: string; file?: string }) =>

@@ -110,6 +110,22 @@ const keyOf = ({ backoff, ...policy }: CompletePolicy): string => {
   return JSON.stringify([...head, initialDelayMs, maxDelayMs, jitterRatio])
 }
 
+/** The policy behind a key of `planRetry`, as an option; undefined for any other text. */
+export function policyOfKey(policyKey: string): RetryPolicy | undefined {
+  try {
+    const key: unknown = JSON.parse(policyKey)
+    if (!Array.isArray(key)) return undefined
+    const [initialDelayMs, maxDelayMs, jitterRatio] = key.slice(-3)
+    const backoff: Backoff = { initialDelayMs, maxDelayMs, jitterRatio }
+    const policy: RetryPolicy =
+      key[0] === 'always' ? { mode: 'always', backoff } : { maxRetries: key[1], retryableCodes: key[2], backoff }
+    return keyOf(completePolicy(policy)) === policyKey ? policy : undefined
+  } catch {
+    // What JSON.parse refuses, or a policy that cannot be: no key of ours.
+    return undefined
+  }
+}
+
 /**
  * What the provider asks for is waited up to the cap, and a little longer by chance: whoever was refused together would
  * come back together. Over the cap a normal policy gives up and `always` waits its own.
