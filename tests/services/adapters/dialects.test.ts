@@ -1,4 +1,5 @@
 /** The presets: what each says of a request and of an end, in full. Two whole turns of each are in the tests of the CLI. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { LlmRequest } from '../../../src/log/requests.ts'
 import { checkDialect } from '../../../src/services/adapters/chat-completions/dialect-check.ts'
@@ -125,4 +126,31 @@ describe.each(names)('%s', (name) => {
 test('names are those of servers, and nothing that an object has anyway', () => {
   expect(Object.keys(servers)).toEqual(names)
   for (const name of ['toString', '__proto__', '', 'OPENAI']) expect(serverOf(name)).toBe(undefined)
+})
+
+describe('docs/dialects.md', () => {
+  const page = readFileSync('docs/dialects.md', 'utf8')
+  const rows = (heading: string) =>
+    (page.split(`## ${heading}\n`)[1]?.split('\n## ')[0] ?? '')
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .map((line) =>
+        line
+          .split('|')
+          .slice(1)
+          .map((cell) => cell.replaceAll('`', '').trim()),
+      )
+
+  test('lists every preset with its address and its key', () => {
+    expect(rows('Presets').map(([name, baseURL, key]) => [name, baseURL, key])).toEqual(
+      names.map((name) => [name, serverOf(name)?.baseURL ?? '', serverOf(name)?.key ?? '']),
+    )
+  })
+
+  test('lists every field', () => {
+    const odd: object = { nonsense: true }
+    const refusal = () => checkDialect({ ...odd })
+    const fields = rows('Fields').map(([field]) => field)
+    expect(refusal).toThrow(`is no field: those are ${fields.join(', ')}`)
+  })
 })
