@@ -3,19 +3,24 @@ import type { ManualClock } from '../manual-clock.ts'
 import type { CorpusReply } from './format.ts'
 import { isBytes, type Packet } from './packets.ts'
 
-/** Runs `act` with a `fetch` that answers every request with this reply, its body in these packets. */
-export async function withReply<T>(
-  { status = 200, headers }: CorpusReply,
-  packets: readonly Packet[],
+/** An answer of the server: what it says, and in which packets its body comes. */
+export interface FakeReply extends Pick<CorpusReply, 'status' | 'headers'> {
+  readonly packets: readonly Packet[]
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+/** Runs `act` with a `fetch` that is answered by `serve`, which is given each request's body. */
+export async function withServer<T>(
+  serve: (request: Body) => FakeReply,
   clock: ManualClock,
   act: () => Promise<T>,
 ): Promise<T> {
   const real = globalThis.fetch
   globalThis.fetch = async (_, init) => {
-    // A server that is heard answers; only the body takes its time.
-    const body = bodyOf(packets, clock, init?.signal ?? undefined)
-    const type = { 'content-type': 'text/event-stream' }
-    return new Response(status === 204 ? null : body, { status, headers: { ...type, ...headers } })
+    const { status = 200, headers, packets } = serve(JSON.parse(String(init?.body)))
+    const body = status === 204 ? null : bodyOf(packets, clock, init?.signal ?? undefined)
+    return new Response(body, { status, headers: { 'content-type': 'text/event-stream', ...headers } })
   }
   try {
     return await act()

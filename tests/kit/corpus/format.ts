@@ -55,6 +55,8 @@ export interface AnswerFile extends CorpusHead {
   readonly now?: string
   /** ms that the consumer takes over each chunk. */
   readonly consumerMs?: number
+  /** ms of processor time that reading it as written may take: for what must not cost its square. */
+  readonly cpuMs?: number
   readonly reply: CorpusReply
   readonly expect: JsonObject
 }

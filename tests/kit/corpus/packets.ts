@@ -15,8 +15,15 @@ function packetsIn(piece: Piece): readonly Packet[] {
   if ('base64' in piece) return [Buffer.from(piece.base64, 'base64')]
   if ('data' in piece) return [Buffer.from(`data: ${JSON.stringify(piece.data)}\n\n`, 'utf8')]
   if ('repeat' in piece) return repeated(piece.of.flatMap(packetsIn), piece.repeat)
-  if ('join' in piece) return recut(Buffer.concat(piece.join.flatMap(packetsIn).filter(isBytes)), piece.every)
+  if ('join' in piece) return recut(Buffer.concat(piece.join.map(bytesIn)), piece.every)
   return [piece]
+}
+
+/** A piece as one; millions of repetitions are no packets each. */
+function bytesIn(piece: Piece): Uint8Array {
+  if (typeof piece === 'string' || !('repeat' in piece)) return Buffer.concat(packetsIn(piece).filter(isBytes))
+  const once = Buffer.concat(piece.of.map(bytesIn))
+  return Buffer.alloc(once.length * piece.repeat, once)
 }
 
 const repeated = (packets: readonly Packet[], times: number): readonly Packet[] =>

@@ -9,7 +9,7 @@ import { requestTo } from '../ask-adapter.ts'
 import { type ManualClock, manualClock } from '../manual-clock.ts'
 import { wireServer } from '../wire-server.ts'
 import { brokenPromise } from './contract.ts'
-import { withReply } from './fake-fetch.ts'
+import { withServer } from './fake-fetch.ts'
 import type { AnswerFile, CorpusAdapter } from './format.ts'
 import { adapterFor, PRESETS } from './make-adapter.ts'
 import { difference } from './match.ts'
@@ -41,7 +41,9 @@ async function playSplits(file: AnswerFile, spec: CorpusAdapter, splits: Iterabl
   let played = 0
   let first = ''
   for (const { name, packets } of splits) {
+    const before = process.cpuUsage()
     const told = await tellFake(file, spec, packets)
+    if (played === 0) checkCost(file, process.cpuUsage(before))
     check(file, told, `${nameOf(spec)}, ${name}`)
     const chunks = JSON.stringify(told.chunks)
     if (played++ === 0) first = chunks
@@ -49,6 +51,11 @@ async function playSplits(file: AnswerFile, spec: CorpusAdapter, splits: Iterabl
       throw new Mismatch(`${nameOf(spec)}, ${name}: other chunks\n${chunks}\nthan as written\n${first}`)
   }
   return played
+}
+
+function checkCost({ cpuMs }: AnswerFile, { user, system }: NodeJS.CpuUsage): void {
+  const ms = Math.round((user + system) / 1_000)
+  if (cpuMs !== undefined && ms > cpuMs) throw new Mismatch(`it took ${ms} ms of the processor, not ${cpuMs}`)
 }
 
 const nameOf = ({ preset = 'openai-compatible' }: CorpusAdapter): string => preset
@@ -66,7 +73,11 @@ const clockOf = ({ now = NOW }: AnswerFile): ManualClock => manualClock(Date.par
 function tellFake(file: AnswerFile, spec: CorpusAdapter, packets: readonly Packet[]): Promise<Told> {
   const clock = clockOf(file)
   const adapter = adapterFor(spec, { baseURL: NOWHERE, clock })
-  return withReply(file.reply, packets, clock, () => listen(adapter, file, clock))
+  return withServer(
+    () => ({ ...file.reply, packets }),
+    clock,
+    () => listen(adapter, file, clock),
+  )
 }
 
 async function tellHttp(file: AnswerFile, spec: CorpusAdapter, packets: readonly Packet[]): Promise<Told> {

@@ -18,6 +18,8 @@ export interface WireNote {
     | 'suspicious-text'
     | 'usage-unreadable'
     | 'error-frame'
+    | 'call-repeated'
+    | 'model-warning'
   readonly detail: string
 }
 
