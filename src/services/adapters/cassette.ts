@@ -24,7 +24,7 @@ export interface CassetteOptions {
 export interface Cassette extends ModelAdapter {
   /** The other models of the recording, for `models`: each is this cassette by another name. */
   readonly models: readonly ModelAdapter[]
-  /** Attempts that are yet to be played. */
+  /** Attempts of the recording after the one played last. */
   readonly left: number
 }
 

@@ -14,11 +14,17 @@ export interface WireOptions {
   /** http or https; `/chat/completions` is added to its path, its query is kept and never shown. */
   readonly baseURL?: string
   readonly retry?: RetryPolicy
-  /** ms from the request to the first byte of the answer; 60,000 by default. */
+  /**
+   * ms of waiting from the request to the first byte of the body, headers not counted; 60,000 by default. Node gives a
+   * connection that does not come about 10 s of its own.
+   */
   readonly firstByteTimeoutMs?: number
-  /** ms from one event to the next, keep-alive comments not counted; 300,000 by default. */
+  /**
+   * ms of waiting from one piece of the answer to the next; 300,000 by default. What brings nothing of it does not
+   * count: comments, blank lines, payloads without content, finish or usage.
+   */
   readonly idleTimeoutMs?: number
-  /** ms of waiting for one answer in all; none by default. */
+  /** ms of waiting for one answer in all, the consumer's own time not counted; none by default. */
   readonly totalTimeoutMs?: number
   /** Characters of one unfinished event that are kept; 16 Mi by default. */
   readonly maxEventLength?: number

@@ -10,6 +10,7 @@ import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
+import { patience } from './dispatcher.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -61,6 +62,8 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
 /** One request under way. */
 interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   readonly transport: AbortSignal
+  /** No byte has to come within this time. */
+  readonly longestWaitMs: number
   readonly watchdog: Watchdog
   readonly translation: Translation
   /** The caller's abort ended it, before any limit did. */
@@ -83,6 +86,7 @@ function openExchange({ signal, clock, limits, maxEventLength, reading }: Reach)
   const watchdog = createWatchdog(limits, { clock, abort })
   return {
     transport: transport.signal,
+    longestWaitMs: Math.max(limits.firstByteMs, limits.idleMs),
     clock,
     maxEventLength,
     watchdog,
@@ -100,7 +104,10 @@ const failureIn = ({ watchdog, headers }: Exchange, thrown: unknown): LlmFailure
   ...(watchdog.expired ?? failureOf(thrown)),
 })
 
-async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: Exchange): Promise<Response> {
+async function send(
+  { endpoint, apiKey, body }: Call,
+  { watchdog, transport, longestWaitMs }: Exchange,
+): Promise<Response> {
   const request = {
     method: 'POST',
     headers: {
@@ -113,6 +120,7 @@ async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: E
     // A redirect would carry the conversation to a place nobody configured.
     redirect: 'manual' as const,
     signal: transport,
+    ...patience(longestWaitMs),
   }
   return carried(`No connection to ${shownUrl(endpoint)}`, () => watchdog.during(() => fetch(endpoint, request)))
 }
