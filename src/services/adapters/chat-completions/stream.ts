@@ -150,7 +150,7 @@ async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
     const chunks: StreamChunk[] = []
     let ended = false
     try {
-      ended = takeAll(bytes === undefined ? reader.end() : reader.take(bytes), { exchange, chunks })
+      ended = takeAll(bytes === undefined ? [] : reader.take(bytes), { exchange, chunks })
     } finally {
       // Also what came before an event that fails.
       yield chunks

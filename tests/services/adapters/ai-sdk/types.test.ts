@@ -1,4 +1,6 @@
 /** Held by the compiler: what the SDK's packages call a model is one to us, and what we ask with is what they take. */
+
+import { fileURLToPath } from 'node:url'
 import type {
   LanguageModelV2,
   LanguageModelV2CallOptions,
@@ -6,8 +8,9 @@ import type {
   LanguageModelV3CallOptions,
 } from '@ai-sdk/provider'
 import type { LanguageModelV4, LanguageModelV4CallOptions } from 'ai-sdk-provider-newest'
-import { expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, test } from 'vitest'
 import type { AiSdkModel, CallOptions, Reasoning } from '../../../../src/services/adapters/ai-sdk/model.ts'
+import { readImports } from '../../../kit/imports.ts'
 
 test('models of every version of the specification can be given', () => {
   expectTypeOf<LanguageModelV2>().toExtend<AiSdkModel>()
@@ -27,4 +30,10 @@ test('every effort of the newest version is known', () => {
 
 test('an id of the gateway is no model', () => {
   expectTypeOf<string>().not.toExtend<AiSdkModel>()
+})
+
+test('nothing of the SDK is needed to load or to compile the adapter', () => {
+  const root = fileURLToPath(new URL('../../../..', import.meta.url))
+  const imported = [...readImports(root).values()].flat()
+  expect(imported.filter((name) => /^(?:ai|@ai-sdk|ai-sdk)\b/.test(name))).toEqual([])
 })
