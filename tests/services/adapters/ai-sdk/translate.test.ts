@@ -7,10 +7,14 @@ import { aiSdk } from '../../../../src/services/adapters/ai-sdk.ts'
 import { assemblerOf } from '../../../../src/services/llm/assembler.ts'
 import { finish3, mock2, mock3, mock4, text3, usage3 } from '../../../kit/ai-sdk-models.ts'
 import { ask, failureIn, finishIn } from '../../../kit/ask-adapter.ts'
+import { brokenPromise } from '../../../kit/corpus/contract.ts'
 
 const look = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
-const told = (...parts: readonly (LanguageModelV3StreamPart | Error)[]): Promise<StreamChunk[]> =>
-  ask(aiSdk(mock3(parts)), { tools: [look] })
+async function told(...parts: readonly (LanguageModelV3StreamPart | Error)[]): Promise<StreamChunk[]> {
+  const said = await ask(aiSdk(mock3(parts)), { tools: [look] })
+  expect(brokenPromise(said)).toBeUndefined()
+  return said
+}
 const blocksIn = (chunks: readonly StreamChunk[]) => assemblerOf(chunks).blocks()
 const replayOf = (chunks: readonly StreamChunk[]) => assemblerOf(chunks).replayState
 const usage = { inputTokens: 7, outputTokens: 5, cacheReadTokens: 2, cacheWriteTokens: 1, reasoningTokens: 2 }
