@@ -139,6 +139,11 @@ describe('tool calls', () => {
     expect(blocksIn(await told(call('c1', '{}'), call('c1', '{"a":1}'), finish3('tool-calls')))).toHaveLength(2)
   })
 
+  test('input that is begun twice is one call', async () => {
+    const begun: LanguageModelV3StreamPart = { type: 'tool-input-start', id: 'c1', toolName: 'look' }
+    expect(blocksIn(await told(begun, begun, call('c1', '{}'), finish3('tool-calls')))).toHaveLength(1)
+  })
+
   test('an answer cut by its length has no calls', async () => {
     const cut = await told(...text3('x'), ...input('c1', '{"a"'), finish3('length'))
     expect(finishIn(cut)).toEqual({ kind: 'max-tokens' })
@@ -277,6 +282,24 @@ describe('what the provider wants back', () => {
       { type: 'text', text: 'x' },
     ])
     expect(replayOf(said)?.blocks).toEqual([{ p: { redactedData: 'D==' } }, null])
+  })
+
+  test('what was given with the beginning of a call stands where the call says nothing', async () => {
+    const begun: LanguageModelV3StreamPart = {
+      type: 'tool-input-start',
+      id: 'c1',
+      toolName: 'look',
+      providerMetadata: { p: { itemId: 'f' } },
+    }
+    expect(replayOf(await told(begun, call('c1', '{}'), finish3('tool-calls')))?.blocks).toEqual([
+      { p: { itemId: 'f' } },
+    ])
+    const said = await told(
+      begun,
+      call('c1', '{}', { providerMetadata: { p: { itemId: 'g' } } }),
+      finish3('tool-calls'),
+    )
+    expect(replayOf(said)?.blocks).toEqual([{ p: { itemId: 'g' } }])
   })
 
   test('metadata stays in step when a cut answer loses its calls', async () => {
