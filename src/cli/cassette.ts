@@ -21,8 +21,8 @@ export async function cassette(session: string, flags: { readonly store?: string
     if (console.closed) return 0
   }
   const names = models.map(({ provider, model }) => `${provider} ${model}`).join(', ')
-  console.note(
-    `${count(attempts.length, 'attempt')} of ${names}. It holds the whole conversation: mind who may read it.`,
-  )
+  const cut = attempts.at(-1)?.ending.kind === 'cut' ? ', the last of them not over' : ''
+  console.note(`${count(attempts.length, 'attempt')} of ${names}${cut}`)
+  console.note('a recording holds the whole conversation: mind who may read it')
   return 0
 }

@@ -35,7 +35,7 @@ async function again(text: string): Promise<{ said: string; kind: string }> {
 test('prints the whole session, which a cassette plays to an agent that asks the same', async () => {
   const { code, out, err } = await here.pawl('cassette', 'asked')
   expect(code).toBe(0)
-  expect(err).toMatch(/^\d+ attempts of pawl demo\. It holds the whole conversation: mind who may read it\.\n$/)
+  expect(err).toMatch(/^\d+ attempts of pawl demo\na recording holds the whole conversation: mind who may read it\n$/)
   expect(out).toBe((await here.pawl('log', 'asked', '--json')).out)
   expect(await again(out)).toMatchObject({ kind: 'completed', said: expect.stringContaining('npm test') })
 })
@@ -63,8 +63,9 @@ test('a session may be recorded while another process works on it', async () => 
   const running = started.agent.run('go')
   await held.reached
   await started.agent.session.flush()
-  const { code, out } = await here.pawl('cassette', 'busy')
+  const { code, out, err } = await here.pawl('cassette', 'busy')
   expect(code).toBe(0)
+  expect(err).toMatch(/^1 attempt of scripted scripted, the last of them not over\n/)
   expect(cassette(eventsIn(out)).left).toBe(1)
   held.release()
   expect((await running).reason.kind).toBe('completed')

@@ -8,5 +8,4 @@ export function* readEvents(
 ): Generator<ServerEvent> {
   const reader = createEventReader(maxEventLength)
   for (const packet of packets) yield* reader.take(packet)
-  yield* reader.end()
 }

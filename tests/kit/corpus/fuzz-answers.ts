@@ -45,6 +45,12 @@ export interface FuzzManner {
   readonly names: 'first' | 'empty' | 'null' | 'every'
   readonly reasoningKey: 'reasoning_content' | 'reasoning'
   readonly pieces: number
+  /** Pieces of all calls by turns, where each says whose it is. */
+  readonly interleaved: boolean
+  /** Arguments as an object, in one piece. */
+  readonly objects: boolean
+  /** The event of this number lacks its blank line, if the next is one as well. */
+  readonly glued: number
   readonly second: 'none' | 'same' | 'stop'
   readonly done: 'whole' | 'missing' | 'cut'
   /** Put before the event of this number, modulo their count. */
@@ -83,6 +89,9 @@ export const manners: fc.Arbitrary<FuzzManner> = fc.record({
   names: fc.constantFrom('first', 'empty', 'null', 'every'),
   reasoningKey: fc.constantFrom('reasoning_content', 'reasoning'),
   pieces: fc.integer({ min: 1, max: 4 }),
+  interleaved: fc.boolean(),
+  objects: fc.boolean(),
+  glued: fc.nat(20),
   second: fc.constantFrom('none', 'same', 'stop'),
   done: fc.constantFrom('whole', 'missing', 'cut'),
   noise: fc.array(fc.record({ at: fc.nat(40), text: fc.constantFrom(...NOISE) }), { maxLength: 4 }),
@@ -97,25 +106,35 @@ export interface FuzzEvent {
 /** A fragment as the wire has it, before it is put into a payload. */
 export type Fragment = Readonly<Record<string, unknown>>
 
-const event = (payload: unknown, { space, overLines }: FuzzManner, closes = false): FuzzEvent => {
-  const lines = JSON.stringify(payload, null, overLines ? 1 : 0).split('\n')
+const event = (payload: unknown, manner: FuzzManner, closes = false): FuzzEvent => {
+  const { space } = manner
+  const lines = JSON.stringify(payload, null, isOverLines(manner) ? 1 : 0).split('\n')
   return { text: `${lines.map((line) => `data:${space}${line}\n`).join('')}\n`, closes }
 }
 
+/** An object keeps its own text, so that is written as usual. */
+const isOverLines = ({ overLines, objects }: FuzzManner): boolean => overLines && !objects
+
 const deltaOf = (delta: unknown, manner: FuzzManner): FuzzEvent => event({ choices: [{ delta }] }, manner)
 
-/** The fragments of all calls, in order. */
+/** The fragments of all calls. */
 export function fragmentsOf({ calls }: FuzzAnswer, manner: FuzzManner): readonly Fragment[] {
-  return calls.flatMap((call, index) =>
-    cutInto(call.arguments, manner.pieces).map((piece, i): Fragment => {
-      const named = i === 0 || manner.names === 'every' ? { name: call.name } : LATER_NAMES[manner.names]
-      return {
-        ...((manner.index === 'all' || (manner.index === 'first' && i === 0)) && { index }),
-        ...((manner.ids === 'every' || i === 0) && { id: call.id }),
-        function: { ...named, arguments: piece },
-      }
-    }),
-  )
+  const lists = calls.map((call, index) => fragmentsOfCall(call, index, manner))
+  if (!manner.interleaved || (manner.index !== 'all' && manner.ids !== 'every')) return lists.flat()
+  const longest = Math.max(0, ...lists.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat()
+}
+
+function fragmentsOfCall(call: FuzzCall, index: number, manner: FuzzManner): readonly Fragment[] {
+  const pieces = manner.objects ? [JSON.parse(call.arguments)] : cutInto(call.arguments, manner.pieces)
+  return pieces.map((piece, i): Fragment => {
+    const named = i === 0 || manner.names === 'every' ? { name: call.name } : LATER_NAMES[manner.names]
+    return {
+      ...((manner.index === 'all' || (manner.index === 'first' && i === 0)) && { index }),
+      ...((manner.ids === 'every' || i === 0) && { id: call.id }),
+      function: { ...named, arguments: piece },
+    }
+  })
 }
 
 const LATER_NAMES = { first: {}, empty: { name: '' }, null: { name: null }, every: {} }
@@ -135,9 +154,17 @@ export function eventsOf(answer: FuzzAnswer, manner: FuzzManner, fragments: read
     close(finish),
     ...second,
     ...(usage && second.length === 0 ? [event({ choices: [], ...counted }, manner)] : []),
-    ...ENDS[manner.done].map((end) => ({ text: end, closes: false })),
   ]
-  return withNoise(events, manner)
+  const ends = ENDS[manner.done].map((end) => ({ text: end, closes: false }))
+  return withNoise([...glued(events, manner), ...ends], manner)
+}
+
+/** Where a blank line is missing, two events are one, and it closes if either does. */
+function glued(events: readonly FuzzEvent[], manner: FuzzManner): readonly FuzzEvent[] {
+  const at = manner.glued % (events.length * 3)
+  const [one, next] = events.slice(at, at + 2)
+  if (one === undefined || next === undefined || isOverLines(manner)) return events
+  return events.toSpliced(at, 2, { text: one.text.slice(0, -1) + next.text, closes: one.closes || next.closes })
 }
 
 const ENDS = { whole: ['data: [DONE]\n\n'], missing: [], cut: ['data: [DONE]'] }

@@ -190,8 +190,8 @@ describe('an agent', () => {
 
   test('runs nothing of a stream that ends before its finish, and goes on', patient, async () => {
     await fc.assert(
-      fc.asyncProperty(answers, manners, cuts, fc.nat(), async (answer, manner, places, end) => {
-        const events = streamOf(answer, manner)
+      fc.asyncProperty(answers, manners, damages, cuts, fc.nat(), async (answer, manner, done, places, end) => {
+        const events = eventsOf(answer, manner, damagedFragments(fragmentsOf(answer, manner), done))
         const bytes = bytesOf(events, manner).subarray(0, end % (bytesBeforeFinish(events, manner) + 1))
         const { ran, log } = await lived(bytes, places)
         expect(ran).toEqual([])

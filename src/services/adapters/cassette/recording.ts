@@ -41,7 +41,6 @@ export interface Recording {
   /** Those that were asked, in the order in which they first were. */
   readonly models: readonly [ModelName, ...ModelName[]]
   readonly attempts: readonly RecordedAttempt[]
-  readonly events: number
 }
 
 /**
@@ -62,7 +61,7 @@ export function recordingOf(events: Iterable<unknown>): Recording {
   const attempts = reader.end()
   const [first, ...others] = modelsOf(attempts)
   if (!first) throw new PawlError(EMPTY, 'CASSETTE_EMPTY')
-  return { models: [first, ...others], attempts, events: seq }
+  return { models: [first, ...others], attempts }
 }
 
 function modelsOf(attempts: readonly RecordedAttempt[]): readonly ModelName[] {

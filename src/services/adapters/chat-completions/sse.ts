@@ -17,16 +17,17 @@ export interface EventReader {
    * @throws LlmError RESPONSE_TOO_LARGE after those that came before the one that is too long.
    */
   take(bytes: Uint8Array): Iterable<ServerEvent>
-  /** What the end of the body completes. An event its blank line never came for is dropped. */
-  end(): Iterable<ServerEvent>
 }
 
-/** A reader of one body that keeps `maxEventLength` characters of an unfinished event. */
+/**
+ * A reader of one body that keeps `maxEventLength` characters of an unfinished event. The end of the body completes
+ * none: an event its blank line never came for is dropped.
+ */
 export function createEventReader(maxEventLength: number): EventReader {
   const decoder = new TextDecoder()
   let ready: ServerEvent[] = []
   let overflown = false
-  let last = ''
+  let afterCr = false
   const parser = createParser({
     maxBufferSize: maxEventLength,
     onEvent: ({ event, data }) => ready.push(event === undefined ? { data } : { event, data }),
@@ -34,9 +35,15 @@ export function createEventReader(maxEventLength: number): EventReader {
       overflown ||= type === 'max-buffer-size-exceeded'
     },
   })
+  // A CR at the end may be half a CRLF, and the parser would keep its line until another ends, or for good. It ends one
+  // either way, so it is made whole here, and the LF that may follow is dropped.
+  const withWholeEnds = (text: string): string => {
+    const rest = afterCr && text.startsWith('\n') ? text.slice(1) : text
+    if (text !== '') afterCr = text.endsWith('\r')
+    return afterCr && rest !== '' ? `${rest}\n` : rest
+  }
   function* eventsIn(text: string): Generator<ServerEvent> {
     if (text === '') return
-    last = text
     parser.feed(text)
     const events = ready
     ready = []
@@ -44,9 +51,7 @@ export function createEventReader(maxEventLength: number): EventReader {
     if (overflown) throw tooLarge(maxEventLength)
   }
   return {
-    take: (bytes) => eventsIn(decoder.decode(bytes, { stream: true })),
-    // A CR at the very end may be half a CRLF, so the parser waits for more; nothing more comes, and CR ends a line too.
-    end: () => eventsIn(last.endsWith('\r') ? '\n' : ''),
+    take: (bytes) => eventsIn(withWholeEnds(decoder.decode(bytes, { stream: true }))),
   }
 }
 

@@ -150,7 +150,7 @@ async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
     const chunks: StreamChunk[] = []
     let ended = false
     try {
-      ended = takeAll(bytes === undefined ? reader.end() : reader.take(bytes), { exchange, chunks })
+      ended = takeAll(bytes === undefined ? [] : reader.take(bytes), { exchange, chunks })
     } finally {
       // Also what came before an event that fails.
       yield chunks
@@ -167,19 +167,36 @@ async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
 function takeAll(events: Iterable<ServerEvent>, { exchange, chunks }: { exchange: Exchange; chunks: StreamChunk[] }) {
   const { translation, watchdog } = exchange
   for (const { data, event } of events) {
-    if (data.trim() === '[DONE]') {
-      chunks.push(...translation.end())
-      return true
+    const { payloads, done } = markedEnd(data)
+    if (payloads !== '' || !done) {
+      if (event === 'error' && !isObject(parseJson(payloads)?.value)) {
+        throw new LlmError(failureOfFrame({ error: payloads }))
+      }
+      for (const payload of parsePayload(payloads)) {
+        const failure = errorIn(payload, event)
+        if (failure !== undefined) throw new LlmError(failure)
+        for (const chunk of translation.take(payload)) chunks.push(chunk)
+        if (translation.progressed) watchdog.sawProgress()
+      }
     }
-    if (event === 'error' && !isObject(parseJson(data)?.value)) throw new LlmError(failureOfFrame({ error: data }))
-    for (const payload of parsePayload(data)) {
-      const failure = errorIn(payload, event)
-      if (failure !== undefined) throw new LlmError(failure)
-      for (const chunk of translation.take(payload)) chunks.push(chunk)
-      if (translation.progressed) watchdog.sawProgress()
-    }
+    if (!done) continue
+    chunks.push(...translation.end())
+    return true
   }
   return false
+}
+
+const MARKER = '[DONE]'
+
+/** The marker of the end has an event of its own, or its last line where a server forgets blank lines. */
+function markedEnd(data: string): { readonly payloads: string; readonly done: boolean } {
+  const trimmed = data.trimEnd()
+  if (!trimmed.endsWith(MARKER)) return { payloads: data, done: false }
+  const before = trimmed.slice(0, -MARKER.length)
+  if (before.trim() === '') return { payloads: '', done: true }
+  if (!before.endsWith('\n')) return { payloads: data, done: false }
+  note('payloads-glued', data)
+  return { payloads: before.trimEnd(), done: true }
 }
 
 /** A server that does not stream, or that has an error for everything, answers with one JSON text. */

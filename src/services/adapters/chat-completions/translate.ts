@@ -4,6 +4,7 @@
  */
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
 import { LlmError } from '../../errors.ts'
+import { createCallArguments } from './call-arguments.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
 import { thoughtIn, wordsIn } from './content-parts.ts'
 import { note } from './diagnostics.ts'
@@ -36,7 +37,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
   const blocks: Block[] = []
   const words: { text?: Words; reasoning?: Words } = {}
   const slots = createCallSlots(() => {
-    const slot = { kind: 'tool-call' as const, index: blocks.length, id: '', name: '', args: createPieces() }
+    const slot = { kind: 'tool-call' as const, index: blocks.length, id: '', name: '', args: createCallArguments() }
     open(slot)
     return slot
   })
@@ -44,11 +45,16 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
   let usage: TokenUsage | undefined
   let reason: Meaning | undefined
   let spoken = false
+  let length = 0
   let progressed = false
 
   const open = (block: Block): void => {
     if (blocks.length === MAX_BLOCKS) throw new LlmError(TOO_MANY_BLOCKS)
     blocks.push(block)
+  }
+  const keep = (more: number): void => {
+    length += more
+    if (length > MAX_LENGTH) throw new LlmError(TOO_LARGE)
   }
   const say = (kind: Words['kind'], piece: string, chunks: StreamChunk[]): void => {
     if (piece === '') return
@@ -59,6 +65,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       open(block)
       chunks.push(started(block))
     }
+    keep(piece.length)
     block.said.add(piece)
     if (kind === 'text') spoken ||= piece.trim() !== ''
     chunks.push({ type: kind === 'text' ? 'text-delta' : 'reasoning-delta', index: block.index, text: piece })
@@ -68,7 +75,9 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       const before = blocks.length
       const slot = slots.slotOf(fragment, place, fragments.length)
       if (blocks.length > before) chunks.push({ type: 'block-start', index: slot.index, blockType: 'tool-call' })
-      chunks.push(filled(slot, fragment))
+      const delta = filled(slot, fragment)
+      keep(delta.argumentsDelta.length)
+      chunks.push(delta)
     }
   }
   const takeChoice = (choice: WireObject, chunks: StreamChunk[]): void => {
@@ -78,16 +87,20 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       say('reasoning', firstText(delta, reasoningKeys) || thoughtIn(delta.content), chunks)
       say('text', wordsIn(delta.content) || textIn(delta.refusal), chunks)
       if (delta.tool_calls) ask(listIn(delta.tool_calls).filter(isObject), chunks)
-      if (delta.reasoning_details) keep(listIn(delta.reasoning_details))
+      if (delta.reasoning_details) detail(listIn(delta.reasoning_details))
     } else noteLate(delta)
     const stopped = textIn(choice.finish_reason)
     if (stopped === '') return
     reason = worse(reason, meaningOf(stopped, finishWords))
     progressed = true
   }
-  const keep = (more: readonly unknown[]): void => {
-    details.push(...more)
-    if (more.length > 0) progressed = true
+  const detail = (more: readonly unknown[]): void => {
+    for (const one of more) {
+      // Parsed, it takes many times the room of its text.
+      keep(DETAIL_WEIGHT * JSON.stringify(one).length)
+      details.push(one)
+      progressed = true
+    }
   }
   const spent = (): readonly StreamChunk[] => (usage === undefined ? [] : [{ type: 'usage', usage }])
 
@@ -132,7 +145,9 @@ function firstText(delta: WireObject, keys: readonly string[]): string {
   return ''
 }
 
-function filled(slot: CallSlot, fragment: WireObject): StreamChunk {
+type CallDelta = Extract<StreamChunk, { type: 'tool-call-delta' }>
+
+function filled(slot: CallSlot, fragment: WireObject): CallDelta {
   slot.id = textIn(fragment.id) || slot.id
   slot.name = nameOf(fragment) || slot.name
   const piece = argumentsOf(fragment)
@@ -211,6 +226,15 @@ const MAX_BLOCKS = 10_000
 const TOO_MANY_BLOCKS: LlmFailure = Object.freeze({
   message: `The model asked for more than ${MAX_BLOCKS} tools at once`,
   code: 'MALFORMED_RESPONSE',
+})
+
+/** Characters of one answer: half of what one string can hold. */
+const MAX_LENGTH = 2 ** 28
+const DETAIL_WEIGHT = 16
+
+const TOO_LARGE: LlmFailure = Object.freeze({
+  message: `The answer has more than ${MAX_LENGTH} characters`,
+  code: 'RESPONSE_TOO_LARGE',
 })
 
 const EMPTY: LlmFailure = Object.freeze({
