@@ -96,6 +96,8 @@ function createTape(attempts: readonly RecordedAttempt[], match: 'exact' | 'loos
 }
 
 async function* play(tape: Tape, request: LlmRequest, signal: AbortSignal): AsyncGenerator<StreamChunk, void, void> {
+  // Nobody hears what is said to a request that was given up; the attempt is left for one that is not.
+  if (signal.aborted) return
   const taken = tape.take(request)
   if ('code' in taken) return yield failed(taken)
   for (const chunk of taken.chunks) {

@@ -174,4 +174,4 @@ test('and so is any session of a scripted model', async () => {
     ),
     { numRuns: 30 },
   )
-})
+}, 60_000)

@@ -125,6 +125,20 @@ describe('an exact cassette', () => {
     ])
   })
 
+  test('tells an answer in the history that another model gave: what a provider wants back goes to its own', async () => {
+    const live: Live = async (agent) => {
+      await agent.run('one')
+      await agent.run('two')
+    }
+    const events = await recorded({ model: scripted(['a', 'b']) }, live)
+    const others = JSON.stringify(events).replaceAll(
+      '"kind":"model","provider":"scripted"',
+      '"kind":"model","provider":"p"',
+    )
+    const { log } = await replayed(JSON.parse(others), {}, live)
+    expect(errorOf(log)).toMatchObject({ message: expect.stringContaining('messages[1].source.provider was "p"') })
+  })
+
   test('plays a recording as it stands, also one whose words were changed by hand', async () => {
     const events = await recorded({ model: scripted(['Hello Ada.']) }, (agent) => agent.run('I am Ada'))
     const edited: readonly SessionEvent[] = JSON.parse(JSON.stringify(events).replaceAll('Ada', 'Eve'))
@@ -157,6 +171,13 @@ test.each(['exact', 'loose'] as const)('a cassette (%s) that is played says so',
   })
 })
 
+test('a request that was given up before it was heard plays nothing', async () => {
+  const tape = cassette(await recorded({ model: scripted(['one']) }, go))
+  const given = { provider: 'scripted', model: 'scripted', messages: [], sessionId: '' }
+  for await (const chunk of tape.stream(given, { signal: AbortSignal.abort() })) expect(chunk).toBeUndefined()
+  expect(tape.left).toBe(1)
+})
+
 test('an attempt is played once, whoever asks', async () => {
   const events = await recorded({ model: scripted(['one']) }, go)
   const tape = cassette(events)
@@ -182,6 +203,8 @@ describe('what went wrong goes wrong again', () => {
     expect(plans(log)).toHaveLength(2)
   })
 
+  const keysOf = (log: readonly SessionEvent[]) => ofType(log, 'llm/retry').map(({ data }) => data.policyKey)
+
   test.each([
     ['a policy of its own', { ...RETRY, maxRetries: 1, retryableCodes: ['AUTH'] }, [fails('AUTH'), fails('AUTH')]],
     ['no retry at all', { maxRetries: 0 }, [fails('SERVER')]],
@@ -192,6 +215,7 @@ describe('what went wrong goes wrong again', () => {
     expect(chunksOf(log)).toEqual(chunksOf(events))
     expect(endOf(log)).toEqual(endOf(events))
     expect(tape.left).toBe(0)
+    if (!('mode' in retry)) expect(keysOf(log)).toEqual(keysOf(events))
   })
 
   test('a policy that never gives up does not ask a cassette for ever', async () => {
@@ -215,7 +239,11 @@ describe('what went wrong goes wrong again', () => {
     }
     const options = { model: scripted(['fine']), models: [refusing], hooks }
     const events = await recorded(options, live)
-    const { log } = await replayed(events, {}, live)
+    // What was asked beside the messages is not in the log, so it may be anything.
+    const warmer: AgentOptions['hooks'] = {
+      'agent/request': ({ turn, config }) => (turn === 1 ? config : { ...config, temperature: 1 }),
+    }
+    const { log } = await replayed(events, { hooks: warmer }, live)
     expect(errorOf(events)).toMatchObject({ code: 'UNSUPPORTED_REASONING_EFFORT' })
     expect(errorOf(log)).toEqual(errorOf(events))
   })
@@ -394,6 +422,29 @@ describe('the facts of a model', () => {
     const { log } = await replayed(events, {}, live)
     expect(statedIn(log)).toEqual(statedIn(events))
     expect(statedIn(log)).toHaveLength(3)
+  })
+
+  test('are those of the attempt that the config leads to, wherever in the recording it stands', async () => {
+    const byEffort: ModelAdapter = {
+      ...scripted(['one', 'two']),
+      prepare: async (config) => ({
+        config: { ...config, maxTokens: config.reasoningEffort === 'low' ? 1_000 : 8_000 },
+        adapterDefaults: { maxTokens: true },
+      }),
+    }
+    const events = await recorded({ model: byEffort }, async (agent) => {
+      await agent.run('one')
+      agent.on('agent/request', async (_, next) => ({ ...(await next()), reasoningEffort: 'low' }))
+      await agent.run('two')
+    })
+    const tape = cassette(events)
+    const asked = { provider: 'scripted', model: 'scripted' }
+    const { signal } = new AbortController()
+    const filled = async (more: object) => (await tape.prepare?.({ ...asked, ...more }, signal))?.config.maxTokens
+    expect(await filled({})).toBe(8_000)
+    expect(await filled({ reasoningEffort: 'low' })).toBe(1_000)
+    // What was given is not overwritten, also where it is wrong.
+    expect(await filled({ maxTokens: 7 })).toBe(7)
   })
 
   test('make a limit on cost count', async () => {

@@ -21,11 +21,13 @@ export function assistantParts<V extends Version>(
   const optionsAt = optionsOf(message, request)
   const own = isOwn(message, request)
   const answered = own ? answeredIn(request) : NONE
-  return message.content.flatMap((block, place): AssistantPart<V>[] => {
+  const parts = message.content.flatMap((block, place): AssistantPart<V>[] => {
     const providerOptions = optionsAt(place)
     const options = providerOptions === undefined ? {} : { providerOptions }
     return wordsOrCall(block, options) ?? (own ? foreign(block, { form, options, answered }) : [])
   })
+  // Thinking that came to nothing, as in an answer cut by its length: providers refuse a message that ends with it.
+  return parts.slice(0, parts.findLastIndex(({ type }) => type !== 'reasoning') + 1)
 }
 
 type Options = { providerOptions?: PlainOptions }

@@ -11,6 +11,7 @@ type Check = (value: unknown, at: string) => void
  * @throws InvalidOption naming the field, as in `dialect.callIds.pattern`.
  */
 export function checkDialect(dialect: Dialect): Dialect {
+  if (!isRecord(dialect)) refuse('dialect', 'must be an object of fields, such as one of `dialects` of pawl/adapters')
   fields(CHECKS)(dialect, 'dialect')
   return Object.freeze({ ...dialect })
 }

@@ -25,7 +25,14 @@ function asOneUser(last: WireMessage | undefined, next: WireMessage): WireMessag
 /** An answer with calls has its results behind it, so only the second of two can have any. */
 function asOneAnswer(last: WireMessage | undefined, next: WireMessage): WireMessage | undefined {
   if (last?.role !== 'assistant' || next.role !== 'assistant' || last.tool_calls !== undefined) return undefined
-  return { ...last, ...next, content: joined(last.content ?? '', next.content ?? '') }
+  const both = Object.keys(next).filter((key) => key !== 'role' && last[key] !== undefined)
+  return { ...last, ...next, ...Object.fromEntries(both.map((key) => [key, together(last[key], next[key])])) }
+}
+
+/** Texts, and lists of details, of two answers; of anything else, what the second one has. */
+function together(before: unknown, after: unknown): unknown {
+  if (Array.isArray(before) && Array.isArray(after)) return [...before, ...after]
+  return typeof before === 'string' && typeof after === 'string' ? joined(before, after) : (after ?? before)
 }
 
 const joined = (...texts: readonly string[]): string => texts.filter((text) => text !== '').join('\n\n')

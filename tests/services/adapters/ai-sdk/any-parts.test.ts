@@ -7,6 +7,10 @@ import { tool } from '../../../../src/services/tools/tool.ts'
 import { ofType, startAgent } from '../../../kit/agents.ts'
 import { finish3, streamOf, text3 } from '../../../kit/ai-sdk-models.ts'
 import { ask } from '../../../kit/ask-adapter.ts'
+import { brokenPromise } from '../../../kit/corpus/contract.ts'
+
+/** Only slow where the machine is. */
+const patient = { timeout: 60_000 }
 
 type Part = Readonly<Record<string, unknown>>
 
@@ -133,44 +137,47 @@ const playing = (...scripts: readonly (readonly unknown[])[]): AiSdkModel => {
   }
 }
 
-test('alone, the adapter never throws, and says exactly one finish, last', async () => {
+test('alone, the adapter never throws, and keeps what every adapter promises', patient, async () => {
   await fc.assert(
     fc.asyncProperty(answers, async (parts) => {
       const said = await ask(aiSdk(playing(parts)), { tools: [{ name: 'look', description: '', parameters: {} }] })
-      expect(said.filter(({ type }) => type === 'finish')).toHaveLength(1)
-      expect(said.at(-1)?.type).toBe('finish')
+      expect(brokenPromise(said)).toBeUndefined()
       expect(said.findIndex(({ type }) => type === 'usage')).toBeOneOf([-1, said.length - 2])
     }),
-    { numRuns: 400 },
+    { numRuns: 300 },
   )
 })
 
-test('in an agent, the log keeps its rules, and a tool runs once for each call that was made to an end', async () => {
-  await fc.assert(
-    fc.asyncProperty(answers, async (parts) => {
-      let runs = 0
-      const look = tool({
-        name: 'look',
-        description: 'Looks.',
-        parameters: { type: 'object' },
-        execute: () => {
-          runs += 1
-          return 'seen'
-        },
-      })
-      const model = aiSdk(playing(parts, [...text3('ok'), finish3()]))
-      // Closing it holds the log to every rule, the grammar of chunks among them.
-      await using started = await startAgent({ model, tools: [look], retry: { maxRetries: 0 } })
-      await started.agent.run('hi')
-      const [answer] = ofType(await started.log(), 'assistant/message')
-      const asked = answer?.data.message.content.filter((block) => block.type === 'tool-call') ?? []
-      expect(runs).toBeLessThanOrEqual(asked.length)
-      const made = parts.filter(isOurs).map(({ toolCallId, input }) => JSON.stringify([toolCallId, input]))
-      expect(asked.length).toBeLessThanOrEqual(made.length)
-    }),
-    { numRuns: 150 },
-  )
-})
+test(
+  'in an agent, the log keeps its rules, and a tool runs once for each call that was made to an end',
+  patient,
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(answers, async (parts) => {
+        let runs = 0
+        const look = tool({
+          name: 'look',
+          description: 'Looks.',
+          parameters: { type: 'object' },
+          execute: () => {
+            runs += 1
+            return 'seen'
+          },
+        })
+        const model = aiSdk(playing(parts, [...text3('ok'), finish3()]))
+        // Closing it holds the log to every rule, the grammar of chunks among them.
+        await using started = await startAgent({ model, tools: [look], retry: { maxRetries: 0 } })
+        await started.agent.run('hi')
+        const [answer] = ofType(await started.log(), 'assistant/message')
+        const asked = answer?.data.message.content.filter((block) => block.type === 'tool-call') ?? []
+        expect(runs).toBeLessThanOrEqual(asked.length)
+        const made = parts.filter(isOurs).map(({ toolCallId, input }) => JSON.stringify([toolCallId, input]))
+        expect(asked.length).toBeLessThanOrEqual(made.length)
+      }),
+      { numRuns: 80 },
+    )
+  },
+)
 
 const isOurs = (given: unknown): given is Part =>
   typeof given === 'object' &&

@@ -19,13 +19,15 @@ import { mock3, text3 } from '../../../kit/ai-sdk-models.ts'
 import { anthropic, compatible, KEY, type Make, openaiChat, openaiResponses } from '../../../kit/ai-sdk-providers.ts'
 import { anthropicAnswer, responsesAnswer, sse } from '../../../kit/ai-sdk-wires.ts'
 import { ask, failureIn } from '../../../kit/ask-adapter.ts'
+import { brokenPromise } from '../../../kit/corpus/contract.ts'
 import { answer, event, type Reply, refusal, type Step, wireServer } from '../../../kit/wire-server.ts'
 
 async function failure(make: Make, ...replies: readonly Reply[]) {
   await using server = await wireServer(replies)
-  const said = failureIn(await ask(aiSdk(make(server.url))))
+  const said = await ask(aiSdk(make(server.url)))
+  expect(brokenPromise(said)).toBeUndefined()
   expect(server.requests).toHaveLength(1)
-  return said
+  return failureIn(said)
 }
 
 describe.each([

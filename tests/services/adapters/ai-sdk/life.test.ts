@@ -187,6 +187,18 @@ describe('limits on waiting', () => {
     await chunks.return?.()
   })
 
+  test.each([
+    ['before it answers', 'firstByteTimeoutMs', [], 60_000],
+    ['in the middle', 'idleTimeoutMs', answer({ text: 'Hello there' }).slice(0, 4), undefined],
+  ] as const)('a server that stalls %s is left, and its connection closed', async (_, limit, body, delayMs) => {
+    await using server = await wireServer([
+      { body: [...body, { kind: 'hang' }], ...(delayMs !== undefined && { delayMs }) },
+    ])
+    const said = await ask(aiSdk(compatible(server.url), { [limit]: 50 }))
+    expect(failureIn(said)).toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining(limit) })
+    await server.requests[0]?.closed
+  })
+
   test('endless pings do not keep the limits from being noticed', async () => {
     const model = mock3([])
     model.doStream = async () => ({

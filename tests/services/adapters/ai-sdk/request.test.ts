@@ -186,16 +186,33 @@ describe('history', () => {
   })
 
   test('what is empty is left out, messages too, unless the provider has put something beside it', async () => {
-    const hidden = said([{ type: 'reasoning', text: '' }, text('')], {
-      replayState: { response: {}, blocks: [{ mock: { redactedData: 'D' } }, null] },
+    const hidden = said([{ type: 'reasoning', text: '' }, text(''), text('x')], {
+      replayState: { response: {}, blocks: [{ mock: { redactedData: 'D' } }, null, null] },
     })
     expect(await promptOf(user('hi'), said([text('')]), said([{ type: 'x/y', z: 1 }]), hidden)).toEqual([
       { role: 'user', content: [{ type: 'text', text: 'hi' }] },
       {
         role: 'assistant',
-        content: [{ type: 'reasoning', text: '', providerOptions: { mock: { redactedData: 'D' } } }],
+        content: [
+          { type: 'reasoning', text: '', providerOptions: { mock: { redactedData: 'D' } } },
+          { type: 'text', text: 'x' },
+        ],
       },
     ])
+  })
+
+  test('thinking that came to nothing does not go back', async () => {
+    const thought = { type: 'reasoning', text: 'hm' } as const
+    const blocks = [{ mock: { itemId: 'r' } }, null, { mock: { itemId: 's' } }]
+    const [message, ...rest] = await promptOf(
+      said([thought, text('So:'), thought], { replayState: { response: {}, blocks } }),
+      said([thought]),
+    )
+    expect(message?.content).toEqual([
+      { type: 'reasoning', text: 'hm', providerOptions: { mock: { itemId: 'r' } } },
+      { type: 'text', text: 'So:' },
+    ])
+    expect(rest).toEqual([])
   })
 })
 

@@ -7,10 +7,14 @@ import { aiSdk } from '../../../../src/services/adapters/ai-sdk.ts'
 import { assemblerOf } from '../../../../src/services/llm/assembler.ts'
 import { finish3, mock2, mock3, mock4, text3, usage3 } from '../../../kit/ai-sdk-models.ts'
 import { ask, failureIn, finishIn } from '../../../kit/ask-adapter.ts'
+import { brokenPromise } from '../../../kit/corpus/contract.ts'
 
 const look = { name: 'look', description: 'Looks.', parameters: { type: 'object' } }
-const told = (...parts: readonly (LanguageModelV3StreamPart | Error)[]): Promise<StreamChunk[]> =>
-  ask(aiSdk(mock3(parts)), { tools: [look] })
+async function told(...parts: readonly (LanguageModelV3StreamPart | Error)[]): Promise<StreamChunk[]> {
+  const said = await ask(aiSdk(mock3(parts)), { tools: [look] })
+  expect(brokenPromise(said)).toBeUndefined()
+  return said
+}
 const blocksIn = (chunks: readonly StreamChunk[]) => assemblerOf(chunks).blocks()
 const replayOf = (chunks: readonly StreamChunk[]) => assemblerOf(chunks).replayState
 const usage = { inputTokens: 7, outputTokens: 5, cacheReadTokens: 2, cacheWriteTokens: 1, reasoningTokens: 2 }
@@ -133,6 +137,11 @@ describe('tool calls', () => {
     const again = [...input('c1', '{}'), call('c1', '{}'), ...input('c1', '{}'), call('c1', '{}')]
     expect(blocksIn(await told(...again, finish3('tool-calls')))).toHaveLength(1)
     expect(blocksIn(await told(call('c1', '{}'), call('c1', '{"a":1}'), finish3('tool-calls')))).toHaveLength(2)
+  })
+
+  test('input that is begun twice is one call', async () => {
+    const begun: LanguageModelV3StreamPart = { type: 'tool-input-start', id: 'c1', toolName: 'look' }
+    expect(blocksIn(await told(begun, begun, call('c1', '{}'), finish3('tool-calls')))).toHaveLength(1)
   })
 
   test('an answer cut by its length has no calls', async () => {
@@ -273,6 +282,24 @@ describe('what the provider wants back', () => {
       { type: 'text', text: 'x' },
     ])
     expect(replayOf(said)?.blocks).toEqual([{ p: { redactedData: 'D==' } }, null])
+  })
+
+  test('what was given with the beginning of a call stands where the call says nothing', async () => {
+    const begun: LanguageModelV3StreamPart = {
+      type: 'tool-input-start',
+      id: 'c1',
+      toolName: 'look',
+      providerMetadata: { p: { itemId: 'f' } },
+    }
+    expect(replayOf(await told(begun, call('c1', '{}'), finish3('tool-calls')))?.blocks).toEqual([
+      { p: { itemId: 'f' } },
+    ])
+    const said = await told(
+      begun,
+      call('c1', '{}', { providerMetadata: { p: { itemId: 'g' } } }),
+      finish3('tool-calls'),
+    )
+    expect(replayOf(said)?.blocks).toEqual([{ p: { itemId: 'g' } }])
   })
 
   test('metadata stays in step when a cut answer loses its calls', async () => {

@@ -1,5 +1,6 @@
 /** Each field of a dialect: what a server gets because of it, and what is read because of it. */
 import { createHash } from 'node:crypto'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AssistantMessage, ContentBlock, Message, UserMessage } from '../../../../src/log/messages.ts'
 import type { LlmRequest } from '../../../../src/log/requests.ts'
@@ -119,6 +120,7 @@ describe('content', () => {
 })
 
 describe('the order of roles', () => {
+  const idsOf = (calls: unknown): readonly string[] => JSON.stringify(calls ?? []).match(/(?<="id":")[^"]*/g) ?? []
   const roles = (messages: readonly Message[], dialect: Dialect) =>
     wire(messages, dialect).map(({ role, content }) => `${role} ${content}`)
 
@@ -142,6 +144,60 @@ describe('the order of roles', () => {
       { role: 'tool' },
       { role: 'assistant', content: 'b' },
     ])
+  })
+
+  test('answers in a row keep their reasoning and its details, all of it', () => {
+    const detailed = (said: string): AssistantMessage => {
+      const message = model(thought(`think ${said}`), text(said))
+      const replayState = { response: { reasoning_details: [{ text: said }] } }
+      return { ...message, source: { ...message.source, replayState } }
+    }
+    const dialect = { mergeAnswers: true, reasoning: 'reasoning' } as const
+    expect(wire([user('1'), detailed('a'), detailed('b'), model(call('c')), result('c')], dialect)[1]).toEqual({
+      role: 'assistant',
+      content: 'a\n\nb',
+      reasoning: 'think a\n\nthink b',
+      reasoning_details: [{ text: 'a' }, { text: 'b' }],
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    })
+    const nulls = { mergeAnswers: true, emptyContent: 'null' } as const
+    expect(wire([user('1'), model(text('a')), model(call('c')), result('c')], nulls)[1]).toMatchObject({ content: 'a' })
+  })
+
+  test('holds for whatever was said in whatever order', () => {
+    const said = fc.string({ minLength: 1, unit: 'grapheme-ascii' })
+    let calls = 0
+    const spoken = said.map((words): readonly Message[] => [user(words)])
+    const answered = said.map((words): readonly Message[] => [model(text(words))])
+    const silent = fc.constant<readonly Message[]>([model(thought('hm'))])
+    const called = fc.tuple(said, fc.integer({ min: 1, max: 3 })).map(([words, count]): readonly Message[] => {
+      const ids = Array.from({ length: count }, () => `call_${++calls}`)
+      return [model(text(words), ...ids.map(call)), ...ids.map(result)]
+    })
+    const histories = fc.array(fc.oneof(spoken, answered, silent, called), { maxLength: 12 })
+    const strict = { ...dialects.mistral, mergeUsers: true, mergeAnswers: true }
+    fc.assert(
+      fc.property(histories, (parts) => {
+        const history = parts.flat()
+        const sent = wire(history, strict)
+        for (const [at, { role, tool_calls, tool_call_id }] of sent.entries()) {
+          const before = sent[at - 1]
+          if (role === 'user') expect(['user', 'tool']).not.toContain(before?.role)
+          if (role === 'assistant') expect(before?.role).not.toBe('assistant')
+          if (role === 'tool') expect(['assistant', 'tool']).toContain(before?.role)
+          for (const id of idsOf(tool_calls)) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/)
+          if (tool_call_id !== undefined) {
+            const asked = sent.slice(0, at).findLast((message) => message.role === 'assistant')
+            expect(JSON.stringify(asked?.tool_calls)).toContain(`"${tool_call_id}"`)
+          }
+        }
+        const words = history.flatMap(({ role, content }) =>
+          content.flatMap((block) => (block.type === 'text' ? [{ role, text: block.text }] : [])),
+        )
+        const of = (role: unknown) => sent.filter((message) => message.role === role).map(({ content }) => content)
+        for (const { role, text: one } of words) expect(of(role).join('\n')).toContain(one)
+      }),
+    )
   })
 
   test('has the system prompt in the role that the server knows', () => {
