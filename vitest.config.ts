@@ -8,6 +8,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^pawl$/, replacement: src('index') },
+      { find: /^pawl\/adapters\/ai-sdk$/, replacement: src('adapters-ai-sdk') },
       { find: /^pawl\/(\w+)$/, replacement: src('$1') },
     ],
   },

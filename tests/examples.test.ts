@@ -40,3 +40,8 @@ test('an agent in a chart of one’s own is asked, and its answers come back as 
   await import('../examples/embedded-in-a-machine.ts')
   expect(printed).toEqual(['Seven. It is prime.'])
 })
+
+test('a model of the AI SDK calls a tool and answers', async () => {
+  await import('../examples/ai-sdk.ts')
+  expect(printed).toEqual(['completed: It is 18 degrees. (90 tokens)'])
+})

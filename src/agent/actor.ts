@@ -2,7 +2,9 @@
  * An agent as an actor of a larger system. It is persisted as its session's id alone and restored from the log, so
  * that the parent's snapshot and the agent's log can never tell two stories.
  */
+
 import { type ActorLogic, type ActorSystem, type AnyActorRef, fromPromise, type Snapshot } from 'xstate'
+import { ABORTED } from '../log/aborted.ts'
 import { PawlError } from '../log/errors.ts'
 import type { CancelCause, SessionEvent, TurnEndReason } from '../log/events.ts'
 import type { TokenUsage } from '../log/messages.ts'
@@ -208,7 +210,7 @@ const failureOf = (agent: Agent): unknown => {
 }
 
 function stop(instance: Instance, sessionId: string, leaving: Map<string, Promise<void>>): void {
-  instance.stopped.abort()
+  instance.stopped.abort(ABORTED)
   const suspend = async (): Promise<void> => {
     await instance.opened
     await instance.agent?.close()

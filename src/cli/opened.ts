@@ -5,7 +5,7 @@ import type { SessionEvent } from '../log/events.ts'
 import type { LogStore, Ownership, PostedCommand } from '../log/store.ts'
 import type { ModelAdapter } from '../services/llm/adapter.ts'
 import type { Tool } from '../services/tools/contract.ts'
-import { stateDirectory } from './settings.ts'
+import { keysIn, stateDirectory } from './settings.ts'
 
 export interface OpenOptions {
   readonly store: LogStore
@@ -39,7 +39,7 @@ export async function openAgent(options: OpenOptions): Promise<Opened> {
     },
   }
   const { sessionId, model, tools, maxSteps } = options
-  const key = process.env.DEEPSEEK_API_KEY
+  const secrets = keysIn()
   const agent = await createAgent({
     model,
     store,
@@ -48,7 +48,7 @@ export async function openAgent(options: OpenOptions): Promise<Opened> {
     fallbackDir: join(stateDirectory(), 'unsaved'),
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(key ? { secrets: [key] } : {}),
+    ...(secrets.length > 0 ? { secrets } : {}),
   })
   await taken(options.store, agent.id, opened?.posted ?? [])
   const from = opened?.head ?? 0

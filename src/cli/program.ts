@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
+import { servers } from '../services/adapters/dialects.ts'
 import { type Console, exitCodeOfError, openConsole, usage } from './console.ts'
 import type { DemoChildFlags } from './demo-child.ts'
 import type { RunFlags } from './run.ts'
@@ -67,6 +68,7 @@ const withModel = (command: Command): Command =>
   withStore(command)
     .option('--model <model>', '`demo`, or a model of DeepSeek or of the server at --base-url')
     .option('--base-url <url>', 'a server that speaks the chat-completions API')
+    .option('--dialect <name>', `how that server speaks it, or whose it is: ${Object.keys(servers).join(', ')}`)
     .option('--root <dir>', 'the folder the tools may use (else the current one)')
     .option('--yes', 'allow every tool call that asks')
     .option('--max-steps <n>', 'most steps of a turn')
@@ -95,6 +97,11 @@ function addReading(program: Command, choose: (work: Work) => void): void {
     .action((session: string, flags: { store?: string }) =>
       choose(async (console) => (await import('./reading.ts')).log(session, flags, console)),
     )
+  withStore(
+    program.command('cassette').argument('<session>').description('print a session as a recording for tests'),
+  ).action((session: string, flags: { store?: string }) =>
+    choose(async (console) => (await import('./cassette.ts')).cassette(session, flags, console)),
+  )
   withStore(program.command('verify').argument('[session]').description('check a log against every rule'))
     .option('--file <file>', 'events as --json prints them, instead of a session')
     .action((session: string | undefined, flags: { store?: string; file?: string }) =>

@@ -46,7 +46,8 @@ async function* jsonLines(events: AsyncIterable<SessionEvent>): AsyncGenerator<s
   for await (const event of events) yield JSON.stringify(event)
 }
 
-async function* readSession(store: LogStore, session: string): AsyncGenerator<SessionEvent> {
+/** A session's events. @throws SessionNotFound */
+export async function* readSession(store: LogStore, session: string): AsyncGenerator<SessionEvent> {
   if ((await store.header(session)) === undefined) throw new SessionNotFound(session)
   yield* store.read(session)
 }

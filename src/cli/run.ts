@@ -28,6 +28,7 @@ export interface RunFlags {
   readonly session?: string
   readonly model?: string
   readonly baseUrl?: string
+  readonly dialect?: string
   readonly root?: string
   readonly yes?: boolean
   readonly maxSteps?: string
@@ -55,10 +56,11 @@ export async function run(prompt: string, flags: RunFlags, console: Console): Pr
 export async function resume(session: string, flags: RunFlags, console: Console): Promise<number> {
   const sessionId = sessionName(session)
   const path = storePath(flags.store)
-  checkFlags(flags)
+  // With a dialect the model is the session's, which is not known yet.
+  checkFlags(flags.dialect === undefined ? flags : { model: 'the last one', ...flags })
   await using store = openExistingStore(path)
   if ((await store.header(sessionId)) === undefined) throw new SessionNotFound(sessionId)
-  const model = flags.model ?? (await lastModel(store, sessionId, flags.baseUrl))
+  const model = flags.model ?? (await lastModel(store, sessionId, flags.baseUrl ?? flags.dialect))
   return await carryOut({ flags: { ...flags, ...(model && { model }) }, console, path, sessionId }, store)
 }
 
@@ -70,13 +72,13 @@ function checkFlags(flags: RunFlags): void {
 }
 
 /** The model the session asked last, where this command line can reach it. */
-async function lastModel(store: LogStore, sessionId: string, baseUrl?: string): Promise<string | undefined> {
+async function lastModel(store: LogStore, sessionId: string, server?: string): Promise<string | undefined> {
   let last: { provider: string; model: string } | undefined
   for await (const event of store.read(sessionId, { types: ['request/context'] })) {
     if (event.type === 'request/context') last = event.data
   }
-  if (last?.provider === 'pawl') return baseUrl === undefined ? 'demo' : undefined
-  return last?.provider === 'deepseek' || baseUrl !== undefined ? last?.model : undefined
+  if (last?.provider === 'pawl') return server === undefined ? 'demo' : undefined
+  return last?.provider === 'deepseek' || server !== undefined ? last?.model : undefined
 }
 
 /** An agent may carry a turn on before anything is driven, so signals are caught before it is opened. */

@@ -4,8 +4,9 @@ import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { LogStore } from '../log/store.ts'
 import { sqliteStore } from '../log/stores/sqlite.ts'
-import { deepseek } from '../services/adapters/deepseek.ts'
+import { DEFAULT_MODEL, deepseek } from '../services/adapters/deepseek.ts'
 import { demo } from '../services/adapters/demo.ts'
+import { serverOf, servers } from '../services/adapters/dialects.ts'
 import { openaiCompatible } from '../services/adapters/openai-compatible.ts'
 import type { ModelAdapter } from '../services/llm/adapter.ts'
 import { usage } from './console.ts'
@@ -50,16 +51,25 @@ export function rootDirectory(flag: string | undefined): string {
 export interface ModelFlags {
   readonly model?: string | undefined
   readonly baseUrl?: string | undefined
+  readonly dialect?: string | undefined
+}
+
+interface Chosen {
+  readonly adapter: ModelAdapter
+  /** No model was named, and there is neither a key nor a server for one. */
+  readonly defaulted: boolean
 }
 
 /**
- * The model asked for. `defaulted` when none was named and there is neither a key nor a server for one. Models called
- * deepseek-* take the key of DEEPSEEK_API_KEY, others of a server OPENAI_API_KEY, if any.
+ * The model asked for. A dialect names a known server: its address, unless there is another, and its key. Without one,
+ * models called deepseek-* take the key of DEEPSEEK_API_KEY, others of a server OPENAI_API_KEY, if any.
  */
-export function chooseModel(flags: ModelFlags, env: Env = process.env): { adapter: ModelAdapter; defaulted: boolean } {
+export function chooseModel(flags: ModelFlags, env: Env = process.env): Chosen {
   const baseURL = flags.baseUrl === undefined ? undefined : httpUrl(flags.baseUrl)
+  if (flags.dialect !== undefined)
+    return { adapter: modelOf(flags.dialect, { ...flags, baseURL }, env), defaulted: false }
   const key = env.DEEPSEEK_API_KEY || undefined
-  const model = flags.model ?? (baseURL !== undefined || key !== undefined ? 'deepseek-chat' : 'demo')
+  const model = flags.model ?? (baseURL !== undefined || key !== undefined ? DEFAULT_MODEL : 'demo')
   if (model.trim() === '') throw usage('--model needs a name')
   if (model === 'demo') {
     if (baseURL !== undefined) throw usage('--base-url names a server, and the demo model has none')
@@ -72,6 +82,30 @@ export function chooseModel(flags: ModelFlags, env: Env = process.env): { adapte
   }
   const apiKey = env.OPENAI_API_KEY
   return { adapter: openaiCompatible({ model, baseURL, ...(apiKey && { apiKey }) }), defaulted: false }
+}
+
+function modelOf(
+  name: string,
+  { model = '', baseURL }: { readonly model?: string | undefined; readonly baseURL: string | undefined },
+  env: Env,
+): ModelAdapter {
+  const server = serverOf(name)
+  if (server === undefined) throw usage(`--dialect "${name}" is none of ${Object.keys(servers).join(', ')}`)
+  const base = baseURL ?? server.baseURL
+  if (base === undefined) throw usage(`--dialect ${name} needs --base-url: where such a server is, nobody can know`)
+  if (model.trim() === '' || model === 'demo') throw usage(`--dialect ${name} needs --model: one that its server has`)
+  const apiKey = server.key === undefined ? undefined : env[server.key]
+  return openaiCompatible({ model, baseURL: base, dialect: server.dialect, ...(apiKey && { apiKey }) })
+}
+
+/** Shorter ones are placeholders for servers that ask for no key, and words of ordinary text. */
+const KEY_LENGTH = 8
+
+/** The keys in the environment, which no log may hold. */
+export function keysIn(env: Env = process.env): readonly string[] {
+  const names = Object.keys(servers).map((name) => serverOf(name)?.key ?? '')
+  const keys = names.map((name) => env[name] ?? '').filter(({ length }) => length >= KEY_LENGTH)
+  return [...new Set(keys)]
 }
 
 function httpUrl(text: string): string {

@@ -3,6 +3,7 @@
  * rounded: a tool that acts on record 9223372036854775807 must not act on its neighbour.
  */
 import { type Json, MAX_DEPTH, toJson } from './json.ts'
+import { numberLiterals } from './json-text.ts'
 
 export type ParsedArguments =
   | { readonly kind: 'parsed'; readonly args: Json }
@@ -11,7 +12,8 @@ export type ParsedArguments =
 /**
  * Reads the model's raw string. Empty or blank is `{}`, as tools without parameters are called that way. `args` is
  * deep-frozen lossless JSON (`-0` is read as 0, `__proto__` is a key like any other); `message` is for the model.
- * Unparsable: invalid JSON, an integer beyond 2^53, a number too large for a double, nesting over 512.
+ * Unparsable: invalid JSON, an integer beyond 2^53, any other number that loses digits before its point, or all of
+ * them (1e400, 1e-400), nesting over 512. The last digits of a longer fraction are rounded, as every reader does.
  */
 export function parseArguments(raw: string): ParsedArguments {
   if (raw.trim() === '') return { kind: 'parsed', args: Object.freeze({}) }
@@ -39,36 +41,29 @@ export function parseArguments(raw: string): ParsedArguments {
 const unparsable = (message: string): ParsedArguments => ({ kind: 'unparsable', message })
 const shorten = (literal: string): string => (literal.length > 40 ? `${literal.slice(0, 40)}...` : literal)
 
-/** A fraction or an exponent says the sender means a double; plain digits, or `.0` after them, mean that integer. */
+/** From here on a double has no digits behind the point, so whatever it loses stood before it. */
+const NO_FRACTION = 2 ** 52
+
+/**
+ * Plain digits, or `.0` after them, mean that integer, and beyond 2^53 nobody can say which one was meant. With a
+ * fraction or an exponent the number is fine if it would be written with the same digits again.
+ */
 function isUnsafe(literal: string): boolean {
   const value = Number(literal)
-  return /^-?\d+(\.0+)?$/.test(literal) ? !Number.isSafeInteger(value) : !Number.isFinite(value)
+  if (/^-?\d+(\.0+)?$/.test(literal)) return !Number.isSafeInteger(value)
+  if (!Number.isFinite(value)) return true
+  if (value === 0) return digitsOf(literal) !== ''
+  return Math.abs(value) >= NO_FRACTION && digitsOf(literal) !== digitsOf(String(value))
 }
 
 const isNegativeZero = (literal: string): boolean => Object.is(Number(literal), -0)
 
-/** `json` is valid, so a quote outside a string opens one, and a digit or a minus outside a string opens a number. */
-function numberLiterals(json: string): string[] {
-  const literal = /[-\d][-+\d.eE]*/y
-  const found: string[] = []
-  for (let at = 0; at < json.length; ) {
-    if (json.charCodeAt(at) === QUOTE) {
-      at = endOfString(json, at)
-      continue
-    }
-    literal.lastIndex = at
-    const number = literal.exec(json)?.[0]
-    if (number !== undefined) found.push(number)
-    at += number?.length ?? 1
-  }
-  return found
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-
-function endOfString(json: string, start: number): number {
-  let at = start + 1
-  while (json.charCodeAt(at) !== QUOTE) at += json.charCodeAt(at) === BACKSLASH ? 2 : 1
-  return at + 1
+/** The digits that count: without sign, point, exponent, and the zeros around them. */
+function digitsOf(literal: string): string {
+  const digits = (literal.split(/e/i)[0] ?? '').replace(/\D/g, '')
+  let from = 0
+  let to = digits.length
+  while (digits[from] === '0') from++
+  while (to > from && digits[to - 1] === '0') to--
+  return digits.slice(from, to)
 }

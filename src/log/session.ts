@@ -2,7 +2,9 @@
  * The one writer of one log. Events are recorded in memory, in batches; a batch is stored whole or not at all, and what
  * leaves the process (readers, `events$`, receipts) shows an event only once the store acknowledged it.
  */
+
 import { Observable } from 'rxjs'
+import { ABORTED } from './aborted.ts'
 import { InvalidEvent, PawlError, StoreFailure } from './errors.ts'
 import { type EventMap, KNOWN, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
@@ -295,6 +297,6 @@ function observableOf(read: (signal: AbortSignal) => AsyncIterable<SessionEvent>
       () => subscriber.complete(),
       (error: unknown) => subscriber.error(error),
     )
-    return () => leaving.abort()
+    return () => leaving.abort(ABORTED)
   })
 }

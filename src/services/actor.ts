@@ -2,6 +2,7 @@
 
 import type { AnyActorRef } from 'xstate'
 import { type EventObject, fromCallback } from 'xstate'
+import { ABORTED } from '../log/aborted.ts'
 import type { LlmFailure } from '../log/messages.ts'
 import { failureOf } from './llm/failure.ts'
 import { type AgentRuntime, runtimeOf } from './runtime.ts'
@@ -42,5 +43,5 @@ export const serviceActor = <Input extends { readonly agent: AnyActorRef }>(
       if (verdict !== undefined && !mute) sendBack(verdict)
     }
     void settle()
-    return () => stopped.abort()
+    return () => stopped.abort(ABORTED)
   })

@@ -82,7 +82,7 @@ describe('messages', () => {
       [{ role: 'user', content: 'a' }],
     ],
     [
-      '[serialize-010] calls, in order, with their own strings',
+      '[serialize-010] calls, in order, with their own strings; one that no server could parse is an empty object',
       [model(call('a', 'f', '{"id":9223372036854775807}'), call('b', 'g', '{"cut'))],
       [
         {
@@ -90,7 +90,7 @@ describe('messages', () => {
           content: '',
           tool_calls: [
             { id: 'a', type: 'function', function: { name: 'f', arguments: '{"id":9223372036854775807}' } },
-            { id: 'b', type: 'function', function: { name: 'g', arguments: '{"cut' } },
+            { id: 'b', type: 'function', function: { name: 'g', arguments: '{}' } },
           ],
         },
       ],

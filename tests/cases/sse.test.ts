@@ -1,10 +1,11 @@
 /** Bytes to events, whatever the network does to them. */
 import { describe, expect, test } from 'vitest'
 import type { StreamChunk } from '../../src/log/messages.ts'
-import { readEvents, type ServerEvent } from '../../src/services/adapters/chat-completions/sse.ts'
+import type { ServerEvent } from '../../src/services/adapters/chat-completions/sse.ts'
 import { deepseek } from '../../src/services/adapters/deepseek.ts'
 import { assemblerOf } from '../../src/services/llm/assembler.ts'
 import { ask, failureIn, finishIn } from '../kit/ask-adapter.ts'
+import { readEvents } from '../kit/read-events.ts'
 import { DONE, delta, event, type Reply, type Step, stopped, wireServer } from '../kit/wire-server.ts'
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -12,7 +13,7 @@ const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 async function parse(...packets: readonly (string | Uint8Array)[]): Promise<ServerEvent[]> {
   const events: ServerEvent[] = []
   const bytes = packets.map((packet) => (typeof packet === 'string' ? bytesOf(packet) : packet))
-  for await (const one of readEvents(bytes, { maxEventLength: 1_000_000 })) events.push(one)
+  for (const one of readEvents(bytes, { maxEventLength: 1_000_000 })) events.push(one)
   return events
 }
 const dataOf = async (...packets: readonly (string | Uint8Array)[]) => (await parse(...packets)).map(({ data }) => data)
@@ -181,7 +182,7 @@ describe('size', () => {
       long.subarray(i * 1_460, (i + 1) * 1_460),
     )
     const lengths: number[] = []
-    for await (const { data } of readEvents(packets, { maxEventLength: 16_000_000 })) lengths.push(data.length)
+    for (const { data } of readEvents(packets, { maxEventLength: 16_000_000 })) lengths.push(data.length)
     expect(lengths).toEqual([8_000_000])
   })
 

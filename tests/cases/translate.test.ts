@@ -305,11 +305,7 @@ describe('finishes', () => {
     ['cut off beats complete', ['length', 'stop'], { kind: 'max-tokens' }],
     ['cut off beats complete, later too', ['tool_calls', 'length'], { kind: 'max-tokens' }],
     ['filtered beats both', ['content_filter', 'length'], { kind: 'error', failure: { code: 'CONTENT_FILTER' } }],
-    [
-      'a reason of the provider',
-      ['insufficient_system_resource'],
-      { kind: 'error', failure: { code: 'INSUFFICIENT_SYSTEM_RESOURCE' } },
-    ],
+    ['a reason of the provider', ['out_of_luck'], { kind: 'error', failure: { code: 'OUT_OF_LUCK' } }],
   ])('%s', async (_, reasons, expected) => {
     const chunks = await told(delta({ content: 'a' }), ...reasons.map((reason) => stopped(reason)), DONE)
     expect(finishIn(chunks)).toMatchObject(expected)

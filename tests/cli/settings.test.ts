@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   chooseModel,
+  keysIn,
   positiveInteger,
   rootDirectory,
   sessionName,
@@ -28,10 +29,11 @@ test('the store is the flag, else PAWL_STORE, else in the state directory', () =
 
 test.each([
   ['demo with neither key nor server, by default', {}, {}, 'pawl/demo', true],
-  ['deepseek-chat with a key', {}, { DEEPSEEK_API_KEY: 'k' }, 'deepseek/deepseek-chat', false],
-  ['deepseek-chat with a server', { baseUrl: 'http://127.0.0.1:1' }, {}, 'deepseek/deepseek-chat', false],
+  ['the default one with a key', {}, { DEEPSEEK_API_KEY: 'k' }, 'deepseek/deepseek-flash', false],
+  ['the default one with a server', { baseUrl: 'http://127.0.0.1:1' }, {}, 'deepseek/deepseek-flash', false],
   ['demo when it is named, key or not', { model: 'demo' }, { DEEPSEEK_API_KEY: 'k' }, 'pawl/demo', false],
   ['a model of DeepSeek', { model: 'deepseek-reasoner' }, {}, 'deepseek/deepseek-reasoner', false],
+  ['a model of a known server', { model: 'm', dialect: 'mistral' }, {}, 'openai-compatible/m', false],
   ['a model of the server', { model: 'llama', baseUrl: 'http://x/v1' }, {}, 'openai-compatible/llama', false],
 ])('the model is %s', (_, flags, env, model, defaulted) => {
   const chosen = chooseModel(flags, env)
@@ -50,6 +52,25 @@ test('what cannot be is said in words', () => {
     expect(() => positiveInteger('--max-steps', text)).toThrow('--max-steps')
   }
   for (const name of ['', '  ', 'a\nb', 'x'.repeat(201)]) expect(() => sessionName(name)).toThrow('a session is named')
+})
+
+test('a dialect needs a model, and an address where it has none', () => {
+  const baseUrl = 'http://127.0.0.1:1'
+  expect(() => chooseModel({ dialect: 'mistrel', model: 'm' }, {})).toThrow(
+    /"mistrel" is none of openai, deepseek,.* zhipu/,
+  )
+  expect(() => chooseModel({ dialect: 'toString', model: 'm', baseUrl }, {})).toThrow('is none of')
+  expect(() => chooseModel({ dialect: 'vllm', model: 'm' }, {})).toThrow('--dialect vllm needs --base-url')
+  expect(() => chooseModel({ dialect: 'mistral' }, {})).toThrow('--dialect mistral needs --model')
+  expect(() => chooseModel({ dialect: 'mistral', model: 'demo' }, {})).toThrow('--dialect mistral needs --model')
+  expect(() => chooseModel({ dialect: 'mistral', model: 'm', baseUrl: 'x' }, {})).toThrow('no http(s) URL')
+  expect(chooseModel({ dialect: 'vllm', model: 'm', baseUrl }, {}).adapter.model).toBe('m')
+})
+
+test('the keys in the environment are those of known servers, each once, and no placeholders', () => {
+  const env = { DEEPSEEK_API_KEY: 'sk-12345678', MISTRAL_API_KEY: 'sk-12345678', OPENAI_API_KEY: 'x', HOME: '/home/me' }
+  expect(keysIn(env)).toEqual(['sk-12345678'])
+  expect(keysIn({})).toEqual([])
 })
 
 test('a count is a number or nothing', () => {

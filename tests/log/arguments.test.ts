@@ -35,8 +35,41 @@ describe('parseArguments', () => {
     expect(parsed).toMatchObject({ kind: 'unparsable', message: expect.stringContaining(integer) })
   })
 
-  test('a number too large for a double is refused', () => {
-    expect(parseArguments('{"n":1e400}').kind).toBe('unparsable')
+  test.each([
+    ['too large for a double', '1e400'],
+    ['too large for a double, below zero', '-1e400'],
+    ['too small for a double', '1e-400'],
+    ['an integer that is written with an exponent', '9007199254740993e0'],
+    ['an integer that is written with an exponent and a point', '900719925474099.3E1'],
+    ['digits lost before the point', '12345678901234567.89'],
+    ['all digits left, but rounded up to another integer', '4503599627370497.5'],
+  ])('what is %s is refused', (_, number) => {
+    expect(parseArguments(`{"a":[{"n":${number}}]}`)).toMatchObject({
+      kind: 'unparsable',
+      message: expect.stringContaining(number),
+    })
+  })
+
+  test.each([
+    ['1E16', 1e16],
+    ['1e+23', 1e23],
+    ['12.5e1', 125],
+    ['0e5', 0],
+    ['5e-324', 5e-324],
+    ['0.1234567890123456789', 0.12345678901234568],
+    ['2.50000000000000000001', 2.5],
+    ['0.000', 0],
+  ])('%s is read as the double that it is written for', (number, value) => {
+    expect(argsOf(`{"n":${number}}`)).toEqual({ n: value })
+  })
+
+  test('any double is read back as JSON writes it, unless it is an integer beyond 2^53 in plain digits', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (n) => {
+        fc.pre(!Object.is(n, -0) && !(Number.isInteger(n) && !Number.isSafeInteger(n) && Math.abs(n) < 1e21))
+        expect(argsOf(JSON.stringify([n]))).toEqual([n])
+      }),
+    )
   })
 
   test('safe integers, fractions and exponents pass', () => {

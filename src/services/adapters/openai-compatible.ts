@@ -2,51 +2,42 @@
 import { type Clock, systemClock } from '../clock.ts'
 import { LlmError } from '../errors.ts'
 import type { ModelAdapter } from '../llm/adapter.ts'
+import { chatCompletions } from './chat-completions/adapter.ts'
 import type { Dialect } from './chat-completions/dialect.ts'
-import {
-  checkWireOptions,
-  DEFAULT_MAX_EVENT_LENGTH,
-  endpointOf,
-  isUsableKey,
-  limitsOf,
-  type WireOptions,
-} from './chat-completions/options.ts'
-import { chatBody } from './chat-completions/serialize.ts'
-import { streamCompletion } from './chat-completions/stream.ts'
+import { isUsableKey, knownOf, type WireOptions } from './chat-completions/options.ts'
 
 export interface OpenaiCompatibleOptions extends WireOptions {
   readonly baseURL: string
   readonly model: string
-  /** Where the server differs from the plainest one. */
+  /** Where the server differs from the plainest one: one of `dialects`, or fields of your own. */
   readonly dialect?: Dialect
 }
 
 /**
  * A model behind an OpenAI-compatible server. Without a key no authorization is sent.
- * @throws InvalidOption for a limit or a base URL that cannot be.
+ * @throws InvalidOption for a limit, a fact, a dialect or a base URL that cannot be.
  */
 export function openaiCompatible(
   options: OpenaiCompatibleOptions,
   { clock }: { readonly clock: Clock } = { clock: systemClock },
 ): ModelAdapter {
-  checkWireOptions(options)
-  const { apiKey, dialect = {} } = options
-  const endpoint = endpointOf(options.baseURL)
-  const limits = limitsOf(options)
-  const maxEventLength = options.maxEventLength ?? DEFAULT_MAX_EVENT_LENGTH
-  return {
-    provider: 'openai-compatible',
-    model: options.model,
-    ...(options.retry && { retry: options.retry }),
-    stream: (request, { signal }) =>
-      streamCompletion(
-        () => {
-          if (apiKey && !isUsableKey(apiKey)) throw new LlmError(BAD_KEY)
-          return { endpoint, ...(apiKey && { apiKey }), body: chatBody(request, dialect) }
-        },
-        { signal, limits, maxEventLength, clock },
-      ),
-  }
+  const { apiKey, baseURL, model, price, dialect = {} } = options
+  const known = knownOf(options)
+  return chatCompletions(
+    {
+      provider: 'openai-compatible',
+      model,
+      dialect,
+      ...(Object.keys(known).length > 0 && { known }),
+      ...(price && { price: () => price }),
+      reach: () => {
+        if (apiKey && !isUsableKey(apiKey)) throw new LlmError(BAD_KEY)
+        return { base: baseURL, ...(apiKey && { apiKey }) }
+      },
+    },
+    options,
+    clock,
+  )
 }
 
 const BAD_KEY = {

@@ -110,7 +110,26 @@ const keyOf = ({ backoff, ...policy }: CompletePolicy): string => {
   return JSON.stringify([...head, initialDelayMs, maxDelayMs, jitterRatio])
 }
 
-/** The provider's word is taken as it is up to the cap; over it a normal policy gives up and `always` waits its own. */
+/** The policy behind a key of `planRetry`, as an option; undefined for any other text. */
+export function policyOfKey(policyKey: string): RetryPolicy | undefined {
+  try {
+    const key: unknown = JSON.parse(policyKey)
+    if (!Array.isArray(key)) return undefined
+    const [initialDelayMs, maxDelayMs, jitterRatio] = key.slice(-3)
+    const backoff: Backoff = { initialDelayMs, maxDelayMs, jitterRatio }
+    const policy: RetryPolicy =
+      key[0] === 'always' ? { mode: 'always', backoff } : { maxRetries: key[1], retryableCodes: key[2], backoff }
+    return keyOf(completePolicy(policy)) === policyKey ? policy : undefined
+  } catch {
+    // What JSON.parse refuses, or a policy that cannot be: no key of ours.
+    return undefined
+  }
+}
+
+/**
+ * What the provider asks for is waited up to the cap, and a little longer by chance: whoever was refused together would
+ * come back together. Over the cap a normal policy gives up and `always` waits its own.
+ */
 function delayOf(
   { mode, backoff }: CompletePolicy,
   failure: LlmFailure,
@@ -118,9 +137,9 @@ function delayOf(
   random: () => number,
 ): number | undefined {
   const asked = failure.providerRetryAfterMs
-  if (asked !== undefined && asked <= backoff.maxDelayMs) return asked
-  if (asked !== undefined && mode === 'normal') return undefined
   const { initialDelayMs, maxDelayMs, jitterRatio } = backoff
+  if (asked !== undefined && asked <= maxDelayMs) return Math.min(asked * (1 + jitterRatio * random()), MAX_TIMER_MS)
+  if (asked !== undefined && mode === 'normal') return undefined
   const grown = Math.min(initialDelayMs * 2 ** Math.min(retry - 1, 1024), maxDelayMs)
   return Math.min(grown * (1 - jitterRatio + 2 * jitterRatio * random()), maxDelayMs)
 }

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readEvents } from '../../../src/services/adapters/chat-completions/sse.ts'
 import { openaiCompatible } from '../../../src/services/adapters/openai-compatible.ts'
 import { assemble, MAX_CALLS } from '../../../src/services/llm/assembler.ts'
 import { ask } from '../../kit/ask-adapter.ts'
+import { readEvents } from '../../kit/read-events.ts'
 import { answer, type Said, wireServer } from '../../kit/wire-server.ts'
 
 const ids = { newCallId: () => 'minted', isUsed: () => false }
@@ -54,7 +54,7 @@ test('whatever the text, the line ends and the cuts, the same events are read', 
       const edges = [0, ...at.map((n) => n % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
       const packets = edges.slice(1).map((end, i) => bytes.subarray(edges[i], end))
       const read: string[] = []
-      for await (const event of readEvents(packets, { maxEventLength: 10_000 })) read.push(event.data)
+      for (const event of readEvents(packets, { maxEventLength: 10_000 })) read.push(event.data)
       expect(read).toEqual(data)
     }),
     { numRuns: 300 },

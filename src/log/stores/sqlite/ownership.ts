@@ -1,4 +1,5 @@
 /** One session owned by this store: its appends, its mailbox, and the moment it is lost. */
+import { ABORTED } from '../../aborted.ts'
 import { Fenced, type PawlError, SeqConflict, StoreFailure } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
 import { frozenJson } from '../../json.ts'
@@ -34,7 +35,7 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     owner: acquired.owner,
     lose(reason) {
       lost.abort(reason)
-      ended.abort()
+      ended.abort(ABORTED)
     },
   }
   ports.leases.add(lease)
@@ -91,7 +92,7 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
 
   async function release(): Promise<void> {
     ports.leases.remove(lease)
-    ended.abort()
+    ended.abort(ABORTED)
     if (lost.signal.aborted) return
     const reply = await ports.ask({ kind: 'release', session, epoch })
     if (reply.kind === 'failed') throw new StoreFailure(reply.reason, reply.message)

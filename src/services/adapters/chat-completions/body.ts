@@ -1,26 +1,38 @@
-/** A body read as text, up to a limit. */
+/** A response's body: its bytes under limits on waiting, or all of it as text under a limit on length. */
+import { createPieces } from './pieces.ts'
+import type { Watchdog } from './watchdog.ts'
 
-/** Waits for one read, under whatever limits there are. */
-export type Pull = <T>(read: () => Promise<T>) => Promise<T>
+/** Gives the next bytes, undefined at the end. */
+export type Read = () => Promise<Uint8Array | undefined>
 
-/** The first `max` characters of `body` as UTF-8; `cut` if there was more, which is not read. */
-export async function readBody(
-  body: ReadableStream<Uint8Array> | null,
-  max: number,
-  pull: Pull,
-): Promise<{ readonly text: string; readonly cut: boolean }> {
-  if (body === null) return { text: '', cut: false }
+/** Reads `body` under the limits of `watchdog`. */
+export function readerOf(body: ReadableStream<Uint8Array> | null, watchdog: Watchdog): Read {
+  if (body === null) return async () => undefined
   const reader = body.getReader()
+  const next = () => reader.read()
+  return async () => {
+    const { value } = await watchdog.during(next)
+    if (value !== undefined && value.length > 0) watchdog.sawByte()
+    return value
+  }
+}
+
+/** The first `max` characters of a body as UTF-8; `cut` if there was more, which is not read. Blanks are no progress. */
+export async function readText(
+  read: Read,
+  max: number,
+  watchdog: Watchdog,
+): Promise<{ readonly text: string; readonly cut: boolean }> {
   const decoder = new TextDecoder()
-  const parts: string[] = []
+  const pieces = createPieces()
   let length = 0
   while (length <= max) {
-    const { done, value } = await pull(() => reader.read())
-    if (done) return { text: parts.join(''), cut: false }
-    const part = decoder.decode(value, { stream: true })
-    parts.push(part)
-    length += part.length
+    const bytes = await read()
+    if (bytes === undefined) return { text: pieces.text(), cut: false }
+    const piece = decoder.decode(bytes, { stream: true })
+    if (piece.trim() !== '') watchdog.sawProgress()
+    pieces.add(piece)
+    length += piece.length
   }
-  await reader.cancel()
-  return { text: parts.join('').slice(0, max), cut: true }
+  return { text: pieces.text().slice(0, max), cut: true }
 }

@@ -2,14 +2,15 @@
  * Which call a fragment belongs to. The wire has an index for that, and servers leave it out; then the id decides,
  * then the place in the list, then the call in progress.
  */
-import { parseJson, textIn, type WireObject } from './wire-json.ts'
+import type { CallArguments } from './call-arguments.ts'
+import { textIn, type WireObject } from './wire-json.ts'
 
 /** One call in the making. */
 export interface CallSlot {
   readonly index: number
   id: string
   name: string
-  readonly parts: string[]
+  readonly args: CallArguments
 }
 
 /** Finds the slot of each fragment, opening one with `open` where none is meant. */
@@ -55,7 +56,7 @@ const adopted = (current: CallSlot | undefined, among: number): CallSlot | undef
 function startsAnother(slot: CallSlot, fragment: WireObject): boolean {
   const name = nameOf(fragment)
   if (name === '' || slot.name === '') return false
-  return name !== slot.name || (argumentsOf(fragment) !== '' && parseJson(slot.parts.join('')) !== undefined)
+  return name !== slot.name || (argumentsOf(fragment) !== '' && slot.args.closed)
 }
 
 function remember<K>(map: Map<K, CallSlot>, key: K, slot: CallSlot): CallSlot {

@@ -18,12 +18,16 @@ export interface WireNote {
     | 'suspicious-text'
     | 'usage-unreadable'
     | 'error-frame'
+    | 'call-repeated'
+    | 'model-warning'
   readonly detail: string
 }
 
 const wire = channel(WIRE_CHANNEL)
 
-/** Publishes a note, if anybody listens. */
-export function note(kind: WireNote['kind'], detail = ''): void {
-  if (wire.hasSubscribers) wire.publish({ kind, detail: detail.slice(0, 200) } satisfies WireNote)
+/** Publishes a note, if anybody listens; what takes work to tell is told by a function, undefined for nothing. */
+export function note(kind: WireNote['kind'], detail: string | (() => string | undefined) = ''): void {
+  if (!wire.hasSubscribers) return
+  const told = typeof detail === 'string' ? detail : detail()
+  if (told !== undefined) wire.publish({ kind, detail: told.slice(0, 200) } satisfies WireNote)
 }

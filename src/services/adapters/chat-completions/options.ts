@@ -1,4 +1,8 @@
-/** How a chat-completions server is reached; checked when an adapter is made, so that a wrong option fails early. */
+/**
+ * How a chat-completions server is reached, and what is known of its model; checked when an adapter is made, so that a
+ * wrong option fails early.
+ */
+import type { Price } from '../../../log/events.ts'
 import { MAX_TIMER_MS } from '../../clock.ts'
 import { InvalidOption } from '../../errors.ts'
 import type { RetryPolicy } from '../../llm/adapter.ts'
@@ -10,14 +14,29 @@ export interface WireOptions {
   /** http or https; `/chat/completions` is added to its path, its query is kept and never shown. */
   readonly baseURL?: string
   readonly retry?: RetryPolicy
-  /** ms from the request to the first byte of the answer; 60,000 by default. */
+  /**
+   * ms of waiting from the request to the first byte of the body, headers not counted; 60,000 by default. Node gives a
+   * connection that does not come about 10 s of its own.
+   */
   readonly firstByteTimeoutMs?: number
-  /** ms from one event to the next, keep-alive comments not counted; 300,000 by default. */
+  /**
+   * ms of waiting from one piece of the answer to the next; 300,000 by default. What brings nothing of it does not
+   * count: comments, blank lines, payloads without content, finish or usage.
+   */
   readonly idleTimeoutMs?: number
-  /** ms of waiting for one answer in all; none by default. */
+  /** ms of waiting for one answer in all, the consumer's own time not counted; none by default. */
   readonly totalTimeoutMs?: number
   /** Characters of one unfinished event that are kept; 16 Mi by default. */
   readonly maxEventLength?: number
+  /** Tokens the model can have before it, if that is known. */
+  readonly contextWindow?: number
+  /**
+   * The most tokens the model can answer with: sent with requests that say nothing, and a request for more is refused
+   * with INVALID_REQUEST, unsent.
+   */
+  readonly maxTokens?: number
+  /** Per million tokens, in a currency of your choice: what a limit on cost is counted in. */
+  readonly price?: Price
 }
 
 export const DEFAULT_FIRST_BYTE_MS = 60_000
@@ -41,7 +60,35 @@ export function checkWireOptions(options: WireOptions): void {
   }
   const problem = baseURL === undefined ? undefined : problemOfBase(baseURL)
   if (problem !== undefined) throw new InvalidOption('baseURL', problem)
+  checkFacts(options)
 }
+
+function checkFacts({ price, ...options }: WireOptions): void {
+  for (const name of ['contextWindow', 'maxTokens'] as const) {
+    const tokens = options[name]
+    if (tokens !== undefined && !(Number.isSafeInteger(tokens) && tokens > 0)) {
+      throw new InvalidOption(name, 'give a whole number of tokens above 0')
+    }
+  }
+  if (price === undefined) return
+  for (const name of ['input', 'output'] as const) {
+    if (price[name] === undefined) throw new InvalidOption(`price.${name}`, 'must be given')
+  }
+  for (const [name, amount] of Object.entries(price)) {
+    if (!PRICED.includes(name)) throw new InvalidOption(`price.${name}`, `is no field: those are ${PRICED.join(', ')}`)
+    if (amount !== undefined && !(Number.isFinite(amount) && amount >= 0)) {
+      throw new InvalidOption(`price.${name}`, 'give an amount per million tokens, 0 or more')
+    }
+  }
+}
+
+const PRICED: readonly string[] = ['input', 'output', 'cacheRead', 'cacheWrite']
+
+/** What the options say of the model. */
+export const knownOf = ({ contextWindow, maxTokens }: WireOptions) => ({
+  ...(contextWindow !== undefined && { contextWindow }),
+  ...(maxTokens !== undefined && { maxTokens, outputCap: maxTokens }),
+})
 
 /** What is wrong with a base URL, without showing it: it may hold a secret. */
 export function problemOfBase(base: string): string | undefined {

@@ -1,6 +1,7 @@
 /** An event's data to the JSON objects in it; oddities that servers are known for are skipped, with a note. */
 import { LlmError } from '../../errors.ts'
 import { note } from './diagnostics.ts'
+import { withRawArguments } from './raw-arguments.ts'
 import { isObject, parseJson, type WireObject } from './wire-json.ts'
 
 const SHOWN = 120
@@ -11,16 +12,19 @@ const SHOWN = 120
  * @throws LlmError MALFORMED_RESPONSE, which shows the first 120 characters.
  */
 export function parsePayload(data: string): readonly WireObject[] {
+  const whole = parseWire(data)
+  if (whole !== undefined) return isObject(whole.value) ? [whole.value] : skipped(data)
   if (data.trim() === '') return []
-  const whole = parseJson(data)
-  if (whole !== undefined) return objectsOf([whole.value])
   if (data.startsWith(':')) return skipped(data)
   const lines = data.split('\n').filter((line) => line.trim() !== '')
-  const each = lines.map(parseJson).filter((parsed) => parsed !== undefined)
+  const each = lines.map(parseWire).filter((parsed) => parsed !== undefined)
   if (lines.length < 2 || each.length < lines.length) throw malformed(data)
   note('payloads-glued', data)
   return objectsOf(each.map((parsed) => parsed.value))
 }
+
+/** What `text` parses to, boxed, arguments always as text; undefined if it is no JSON. */
+export const parseWire = (text: string): { readonly value: unknown } | undefined => parseJson(withRawArguments(text))
 
 const objectsOf = (values: readonly unknown[]): readonly WireObject[] =>
   values.flatMap((value) => (isObject(value) ? [value] : skipped(JSON.stringify(value))))

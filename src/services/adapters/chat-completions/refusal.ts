@@ -13,15 +13,19 @@ export interface Refusal {
   readonly status: number
   readonly headers: { get(name: string): string | null }
   readonly body: string
+  /** What was said where the body says nothing. */
+  readonly said?: string
   /** Epoch ms. */
   readonly now: number
 }
 
 /** The failure of a response by its status; the message is the server's, if it has one. */
-export function failureOfStatus({ status, headers, body, now }: Refusal): LlmFailure {
-  const stated = statedIn(parseJson(body.trim())?.value)
+export function failureOfStatus({ status, headers, body, said, now }: Refusal): LlmFailure {
+  const parsed = parseJson(body.trim())
+  const stated = statedIn(parsed?.value)
   const wait = retryAfterMs(headers, { status, now })
-  const message = stated.message || `The server answered with status ${status}`
+  const page = parsed === undefined ? beginningOf(headers, body.trim()) : ''
+  const message = stated.message || said || `The server answered with status ${status}${page}`
   return {
     message: status === 402 ? `${message} (top up the account, or use the key of another)` : message,
     code: codeOfStatus(status, stated),
@@ -29,6 +33,11 @@ export function failureOfStatus({ status, headers, body, now }: Refusal): LlmFai
     ...(wait !== undefined && { providerRetryAfterMs: wait }),
     ...requestIdIn(headers),
   }
+}
+
+/** A body that is no JSON is a gateway's page, and often the only word on what is wrong. */
+function beginningOf(headers: Refusal['headers'], text: string): string {
+  return text === '' ? '' : ` and ${headers.get('content-type') ?? 'no content type'}: ${text.slice(0, 120)}`
 }
 
 /** The id a provider gave the request. An empty first header is not made up for by the second. */

@@ -4,6 +4,7 @@
  */
 import type { LlmRequest, ToolSchema } from '../../../log/requests.ts'
 import type { Dialect } from './dialect.ts'
+import { wireEffort } from './effort.ts'
 import { wireMessages } from './wire-messages.ts'
 
 export interface ChatBody {
@@ -24,8 +25,9 @@ export function chatBody(request: LlmRequest, dialect: Dialect): ChatBody {
     messages: wireMessages(request, dialect),
     stream: true,
     ...((dialect.streamUsage ?? true) && { stream_options: { include_usage: true } }),
-    ...wireEffort(request.reasoningEffort, dialect),
+    ...wireEffort(request.reasoningEffort, dialect.effort),
     ...(tools.length > 0 && { tools: tools.map(wireTool) }),
+    ...(tools.length > 0 && dialect.parallelCalls !== undefined && { parallel_tool_calls: dialect.parallelCalls }),
     ...(temperature !== undefined && { temperature }),
     ...(maxTokens !== undefined && { [dialect.maxTokens ?? 'max_tokens']: maxTokens }),
     ...(stop !== undefined && { stop }),
@@ -36,10 +38,3 @@ const wireTool = ({ name, description, parameters }: ToolSchema) => ({
   type: 'function',
   function: { name, description, parameters },
 })
-
-function wireEffort(effort: string | undefined, { effort: said = 'reasoning_effort' }: Dialect) {
-  if (effort === undefined || said === 'none') return {}
-  if (said === 'reasoning_effort') return { reasoning_effort: effort }
-  if (effort === 'off') return { thinking: { type: 'disabled' } }
-  return { thinking: { type: 'enabled' }, reasoning_effort: effort }
-}

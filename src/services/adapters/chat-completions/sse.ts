@@ -5,59 +5,59 @@
 import { createParser } from 'eventsource-parser'
 import { LlmError } from '../../errors.ts'
 
-type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
-
 /** One event with data. `event` is its name, absent for the usual 'message'. */
 export interface ServerEvent {
   readonly event?: string
   readonly data: string
 }
 
-export interface ReadOptions {
-  /** Characters of one unfinished event that are kept; more is RESPONSE_TOO_LARGE. */
-  readonly maxEventLength: number
-  /** Told of every piece of the body that is not empty, comments too. */
-  readonly onBytes?: () => void
+export interface EventReader {
+  /**
+   * The events that `bytes` completes, in order; read them all before the next bytes are taken.
+   * @throws LlmError RESPONSE_TOO_LARGE after those that came before the one that is too long.
+   */
+  take(bytes: Uint8Array): Iterable<ServerEvent>
 }
 
 /**
- * The events of `body`, in order. Ends with the body; an event its blank line never came for is dropped.
- * @throws LlmError RESPONSE_TOO_LARGE; and whatever reading the body throws.
+ * A reader of one body that keeps `maxEventLength` characters of an unfinished event. The end of the body completes
+ * none: an event its blank line never came for is dropped.
  */
-export async function* readEvents(body: Bytes, { maxEventLength, onBytes }: ReadOptions): AsyncGenerator<ServerEvent> {
-  const ready: ServerEvent[] = []
+export function createEventReader(maxEventLength: number): EventReader {
+  const decoder = new TextDecoder()
+  let ready: ServerEvent[] = []
   let overflown = false
+  let afterCr = false
   const parser = createParser({
     maxBufferSize: maxEventLength,
-    onEvent: ({ event, data }) => ready.push({ data, ...(event !== undefined && { event }) }),
+    onEvent: ({ event, data }) => ready.push(event === undefined ? { data } : { event, data }),
     onError: ({ type }) => {
       overflown ||= type === 'max-buffer-size-exceeded'
     },
   })
-  for await (const text of decode(body, onBytes)) {
+  // A CR at the end may be half a CRLF, and the parser would keep its line until another ends, or for good. It ends one
+  // either way, so it is made whole here, and the LF that may follow is dropped.
+  const withWholeEnds = (text: string): string => {
+    const rest = afterCr && text.startsWith('\n') ? text.slice(1) : text
+    if (text !== '') afterCr = text.endsWith('\r')
+    return afterCr && rest !== '' ? `${rest}\n` : rest
+  }
+  function* eventsIn(text: string): Generator<ServerEvent> {
+    if (text === '') return
     parser.feed(text)
-    yield* ready.splice(0)
+    const events = ready
+    ready = []
+    yield* events
     if (overflown) throw tooLarge(maxEventLength)
   }
-}
-
-async function* decode(body: Bytes, onBytes: (() => void) | undefined): AsyncGenerator<string> {
-  const decoder = new TextDecoder()
-  let last = ''
-  for await (const bytes of body) {
-    if (bytes.length > 0) onBytes?.()
-    const text = decoder.decode(bytes, { stream: true })
-    if (text === '') continue
-    last = text
-    yield text
+  return {
+    take: (bytes) => eventsIn(withWholeEnds(decoder.decode(bytes, { stream: true }))),
   }
-  // A CR at the very end may be half a CRLF, so the parser waits for more; nothing more comes, and CR ends a line too.
-  if (last.endsWith('\r')) yield '\n'
 }
 
 /** The error of an event, or of a body, that is longer than what is kept. */
 export const tooLarge = (maxLength: number): LlmError =>
   new LlmError({
-    message: `The server sent more than ${maxLength} characters without ending an event`,
+    message: `The server sent more than ${maxLength} characters in one event (maxEventLength)`,
     code: 'RESPONSE_TOO_LARGE',
   })

@@ -2,17 +2,20 @@
  * One request over HTTP, as chunks. Whatever goes wrong is the last chunk; only the caller's abort ends the stream
  * without one, unless a limit ran out before it. Stopping to read, for any reason, aborts the transport.
  */
+import { ABORTED } from '../../../log/aborted.ts'
 import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
 import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
-import { type Pull, readBody } from './body.ts'
+import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
+import { patience } from './dispatcher.ts'
 import { shownUrl } from './options.ts'
-import { parsePayload } from './payload.ts'
+import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
 import type { ChatBody } from './serialize.ts'
-import { readEvents, type ServerEvent, tooLarge } from './sse.ts'
+import { createEventReader, type ServerEvent, tooLarge } from './sse.ts'
 import { createTranslation, type Translation } from './translate.ts'
 import { createWatchdog, type Limits, type Watchdog } from './watchdog.ts'
 import { isObject, parseJson } from './wire-json.ts'
@@ -30,48 +33,81 @@ export interface Reach {
   readonly limits: Limits
   readonly maxEventLength: number
   readonly clock: Clock
+  /** How this server's answers are read. */
+  readonly reading?: Reading
 }
 
 /** Makes the request that `prepare` gives and streams its answer; an LlmError of `prepare` is the failure. */
 export async function* streamCompletion(prepare: () => Call, reach: Reach): AsyncGenerator<StreamChunk> {
-  const { signal, clock, limits, maxEventLength } = reach
-  if (signal.aborted) return
-  const transport = new AbortController()
-  const abort = () => transport.abort()
-  signal.addEventListener('abort', abort, { once: true })
-  const watchdog = createWatchdog(limits, { clock, abort })
-  const exchange = { signal, clock, maxEventLength, watchdog, transport: transport.signal }
+  if (reach.signal.aborted) return
+  const exchange = openExchange(reach)
+  let call: Call | undefined
   try {
-    for await (const chunk of answer(prepare, { ...exchange, translation: createTranslation() })) {
-      if (signal.aborted && watchdog.expired === undefined) return
-      yield chunk
+    call = prepare()
+    // In batches: awaiting each chunk on its way through every function here costs more than all else that is done.
+    for await (const batch of received(await send(call, exchange), call, exchange)) {
+      for (const chunk of batch) {
+        if (exchange.cancelled()) return
+        yield chunk
+      }
     }
+  } catch (thrown) {
+    if (exchange.cancelled()) return
+    yield* exchange.translation.fail(discreet(failureIn(exchange, thrown), call))
   } finally {
-    signal.removeEventListener('abort', abort)
-    abort()
+    exchange.close()
   }
 }
 
 /** One request under way. */
-interface Exchange extends Omit<Reach, 'limits'> {
+interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   readonly transport: AbortSignal
+  /** No byte has to come within this time. */
+  readonly longestWaitMs: number
   readonly watchdog: Watchdog
   readonly translation: Translation
+  /** The caller's abort ended it, before any limit did. */
+  cancelled(): boolean
+  /** Of the response, once there is one. */
+  headers?: Headers
+  /** Aborts the transport, whether or not there is anything left of it. */
+  close(): void
 }
 
-async function* answer(prepare: () => Call, exchange: Exchange): AsyncGenerator<StreamChunk> {
-  const { translation, watchdog } = exchange
-  let call: Call | undefined
-  try {
-    call = prepare()
-    yield* received(await send(call, exchange), call, exchange)
-  } catch (thrown) {
-    if (exchange.signal.aborted && watchdog.expired === undefined) return
-    yield* translation.fail(discreet(watchdog.expired ?? failureOf(thrown), call))
+function openExchange({ signal, clock, limits, maxEventLength, reading }: Reach): Exchange {
+  const transport = new AbortController()
+  let aborted = false
+  const abort = () => transport.abort(ABORTED)
+  const cancel = () => {
+    aborted = true
+    abort()
+  }
+  signal.addEventListener('abort', cancel, { once: true })
+  const watchdog = createWatchdog(limits, { clock, abort })
+  return {
+    transport: transport.signal,
+    longestWaitMs: Math.max(limits.firstByteMs, limits.idleMs),
+    clock,
+    maxEventLength,
+    watchdog,
+    translation: createTranslation(reading),
+    cancelled: () => aborted && watchdog.expired === undefined,
+    close() {
+      signal.removeEventListener('abort', cancel)
+      abort()
+    },
   }
 }
 
-async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: Exchange): Promise<Response> {
+const failureIn = ({ watchdog, headers }: Exchange, thrown: unknown): LlmFailure => ({
+  ...(headers && requestIdIn(headers)),
+  ...(watchdog.expired ?? failureOf(thrown)),
+})
+
+async function send(
+  { endpoint, apiKey, body }: Call,
+  { watchdog, transport, longestWaitMs }: Exchange,
+): Promise<Response> {
   const request = {
     method: 'POST',
     headers: {
@@ -84,75 +120,109 @@ async function send({ endpoint, apiKey, body }: Call, { watchdog, transport }: E
     // A redirect would carry the conversation to a place nobody configured.
     redirect: 'manual' as const,
     signal: transport,
+    ...patience(longestWaitMs),
   }
   return carried(`No connection to ${shownUrl(endpoint)}`, () => watchdog.during(() => fetch(endpoint, request)))
 }
 
-async function* received(response: Response, { endpoint }: Call, exchange: Exchange): AsyncGenerator<StreamChunk> {
+type Batch = Iterable<StreamChunk>
+
+async function* received(response: Response, { endpoint }: Call, exchange: Exchange): AsyncGenerator<Batch> {
   const { watchdog } = exchange
-  const lost = `The connection to ${shownUrl(endpoint)} broke`
-  const pull: Pull = (read) => carried(lost, () => watchdog.during(read))
-  try {
-    if (!response.ok) throw new LlmError(await refused(response, pull, exchange))
-    const type = (response.headers.get('content-type') ?? '').toLowerCase()
-    if (/html|xml/.test(type)) throw new LlmError(await mistyped(response, type, pull))
-    yield* /\bjson\b/.test(type) ? whole(response, pull, exchange) : events(response, pull, exchange)
-  } catch (thrown) {
-    if (!(thrown instanceof LlmError)) throw thrown
-    throw new LlmError({ ...requestIdIn(response.headers), ...thrown.failure }, { cause: thrown })
-  }
+  exchange.headers = response.headers
+  const bytes = readerOf(response.body, watchdog)
+  const read: Read = () => carried(`The connection to ${shownUrl(endpoint)} broke`, bytes)
+  if (!response.ok) throw new LlmError(await refused(response, read, exchange))
+  const type = (response.headers.get('content-type') ?? '').toLowerCase()
+  if (/html|xml/.test(type)) throw new LlmError(await mistyped(response, type, { read, watchdog }))
+  if (/\bjson\b/.test(type)) yield await whole(response, read, exchange)
+  else yield* events(read, exchange)
 }
 
-async function* events({ body }: Response, pull: Pull, exchange: Exchange): AsyncGenerator<StreamChunk> {
-  const { translation, watchdog, maxEventLength } = exchange
-  let bytes = false
-  const onBytes = () => {
-    bytes = true
-    watchdog.sawByte()
-  }
-  const reading = readEvents(body ?? [], { maxEventLength, onBytes })
+/** A batch for each piece of the body. */
+async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
+  const { translation, maxEventLength } = exchange
+  const reader = createEventReader(maxEventLength)
+  let empty = true
   for (;;) {
-    const next = await pull(() => reading.next())
-    if (next.done) break
-    if (next.value.data.trim() === '[DONE]') return yield* translation.end()
-    yield* taken(next.value, translation)
+    const bytes = await read()
+    if (bytes !== undefined && bytes.length > 0) empty = false
+    const chunks: StreamChunk[] = []
+    let ended = false
+    try {
+      ended = takeAll(bytes === undefined ? [] : reader.take(bytes), { exchange, chunks })
+    } finally {
+      // Also what came before an event that fails.
+      yield chunks
+    }
+    if (ended) return
+    if (bytes === undefined) break
   }
-  if (!bytes) throw new LlmError(EMPTY)
+  if (empty) throw new LlmError(EMPTY)
   if (!translation.finished) throw new LlmError(CLOSED)
   note('done-missing')
-  yield* translation.end()
+  yield translation.end()
 }
 
-function* taken({ data, event }: ServerEvent, translation: Translation): Generator<StreamChunk> {
-  if (event === 'error' && !isObject(parseJson(data)?.value)) throw new LlmError(failureOfFrame({ error: data }))
-  for (const payload of parsePayload(data)) {
-    const failure = errorIn(payload, event)
-    if (failure !== undefined) throw new LlmError(failure)
-    yield* translation.take(payload)
+function takeAll(events: Iterable<ServerEvent>, { exchange, chunks }: { exchange: Exchange; chunks: StreamChunk[] }) {
+  const { translation, watchdog } = exchange
+  for (const { data, event } of events) {
+    const { payloads, done } = markedEnd(data)
+    if (payloads !== '' || !done) {
+      if (event === 'error' && !isObject(parseJson(payloads)?.value)) {
+        throw new LlmError(failureOfFrame({ error: payloads }))
+      }
+      for (const payload of parsePayload(payloads)) {
+        const failure = errorIn(payload, event)
+        if (failure !== undefined) throw new LlmError(failure)
+        for (const chunk of translation.take(payload)) chunks.push(chunk)
+        if (translation.progressed) watchdog.sawProgress()
+      }
+    }
+    if (!done) continue
+    chunks.push(...translation.end())
+    return true
   }
+  return false
+}
+
+const MARKER = '[DONE]'
+
+/** The marker of the end has an event of its own, or its last line where a server forgets blank lines. */
+function markedEnd(data: string): { readonly payloads: string; readonly done: boolean } {
+  const trimmed = data.trimEnd()
+  if (!trimmed.endsWith(MARKER)) return { payloads: data, done: false }
+  const before = trimmed.slice(0, -MARKER.length)
+  if (before.trim() === '') return { payloads: '', done: true }
+  if (!before.endsWith('\n')) return { payloads: data, done: false }
+  note('payloads-glued', data)
+  return { payloads: before.trimEnd(), done: true }
 }
 
 /** A server that does not stream, or that has an error for everything, answers with one JSON text. */
-async function* whole(response: Response, pull: Pull, exchange: Exchange): AsyncGenerator<StreamChunk> {
-  const { translation, maxEventLength } = exchange
-  const { text, cut } = await readBody(response.body, maxEventLength, pull)
+async function whole(response: Response, read: Read, exchange: Exchange): Promise<Batch> {
+  const { translation, watchdog, maxEventLength } = exchange
+  const { text, cut } = await readText(read, maxEventLength, watchdog)
   if (cut) throw tooLarge(maxEventLength)
   if (text.trim() === '') throw new LlmError(EMPTY)
-  const payload = parseJson(text.trim())?.value
+  const payload = parseWire(text.trim())?.value
   const failure = isObject(payload) ? errorIn(payload, undefined) : undefined
   if (failure !== undefined) throw new LlmError(failure)
   if (!isObject(payload) || !Array.isArray(payload.choices)) throw new LlmError(notAStream(response, text))
-  yield* translation.take(payload)
-  yield* translation.end()
+  return [...translation.take(payload), ...translation.end()]
 }
 
-async function refused({ status, headers, body }: Response, pull: Pull, { clock }: Exchange): Promise<LlmFailure> {
-  const { text } = await readBody(body, MAX_ERROR_BODY, pull)
+async function refused(response: Response, read: Read, { clock, watchdog }: Exchange): Promise<LlmFailure> {
+  const { status, headers } = response
+  const { text } = await readText(read, MAX_ERROR_BODY, watchdog)
   return failureOfStatus({ status, headers, body: text, now: clock.now() })
 }
 
-const mistyped = async (response: Response, type: string, pull: Pull): Promise<LlmFailure> =>
-  notAStream(response, (await readBody(response.body, MAX_ERROR_BODY, pull)).text, type)
+const mistyped = async (
+  response: Response,
+  type: string,
+  { read, watchdog }: { readonly read: Read; readonly watchdog: Watchdog },
+): Promise<LlmFailure> => notAStream(response, (await readText(read, MAX_ERROR_BODY, watchdog)).text, type)
 
 const notAStream = ({ status }: Response, body: string, type = 'application/json'): LlmFailure => ({
   message: `The server answered with ${type}, not with a stream: ${body.trim().slice(0, 120)}`,

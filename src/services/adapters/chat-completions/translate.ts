@@ -3,8 +3,14 @@
  * only when the answer does. The first finish reason closes the content, later ones can only make the end worse.
  */
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
+import { LlmError } from '../../errors.ts'
+import { createCallArguments } from './call-arguments.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
+import { thoughtIn, wordsIn } from './content-parts.ts'
 import { note } from './diagnostics.ts'
+import type { Reading } from './dialect.ts'
+import { type Meaning, meaningOf, stoppedFor } from './finish-word.ts'
+import { createPieces, type Pieces } from './pieces.ts'
 import { replayStateOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
 import { isObject, listIn, objectIn, textIn, type WireObject } from './wire-json.ts'
@@ -13,6 +19,8 @@ import { isObject, listIn, objectIn, textIn, type WireObject } from './wire-json
 export interface Translation {
   /** The chunks of one payload that is no error. */
   take(payload: WireObject): readonly StreamChunk[]
+  /** True if the last payload brought anything of the answer: chunks, a finish reason, usage. */
+  readonly progressed: boolean
   /** True once the model has said why it stopped. */
   readonly finished: boolean
   /** Ends the blocks, then usage if known, then the finish. */
@@ -21,93 +29,140 @@ export interface Translation {
   fail(failure: LlmFailure): readonly StreamChunk[]
 }
 
-type Words = { readonly kind: 'text' | 'reasoning'; readonly index: number; readonly parts: string[] }
+type Words = { readonly kind: 'text' | 'reasoning'; readonly index: number; readonly said: Pieces }
 type Block = Words | (CallSlot & { readonly kind: 'tool-call' })
 
 /** A translation that has seen nothing yet. */
-export function createTranslation(): Translation {
+export function createTranslation({ reasoningKeys = REASONING, finish, finishWords = {} }: Reading = {}): Translation {
   const blocks: Block[] = []
-  const words = new Map<string, Words>()
+  const words: { text?: Words; reasoning?: Words } = {}
   const slots = createCallSlots(() => {
-    const slot = { kind: 'tool-call' as const, index: blocks.length, id: '', name: '', parts: [] }
-    blocks.push(slot)
+    const slot = { kind: 'tool-call' as const, index: blocks.length, id: '', name: '', args: createCallArguments() }
+    open(slot)
     return slot
   })
   const details: unknown[] = []
   let usage: TokenUsage | undefined
-  let reason: string | undefined
+  let reason: Meaning | undefined
+  let spoken = false
+  let length = 0
+  let progressed = false
 
-  const say = (kind: Words['kind'], piece: string): readonly StreamChunk[] => {
-    if (piece === '') return []
-    const open = words.get(kind)
-    const block = open ?? { kind, index: blocks.length, parts: [] }
-    if (open === undefined) {
-      words.set(kind, block)
-      blocks.push(block)
-    }
-    block.parts.push(piece)
-    const delta: StreamChunk = { type: `${kind}-delta`, index: block.index, text: piece }
-    return open === undefined ? [started(block), delta] : [delta]
+  const open = (block: Block): void => {
+    if (blocks.length === MAX_BLOCKS) throw new LlmError(TOO_MANY_BLOCKS)
+    blocks.push(block)
   }
-  const ask = (fragments: readonly unknown[]): readonly StreamChunk[] =>
-    fragments.filter(isObject).flatMap((fragment, place, { length }) => {
+  const keep = (more: number): void => {
+    length += more
+    if (length > MAX_LENGTH) throw new LlmError(TOO_LARGE)
+  }
+  const say = (kind: Words['kind'], piece: string, chunks: StreamChunk[]): void => {
+    if (piece === '') return
+    let block = words[kind]
+    if (block === undefined) {
+      block = { kind, index: blocks.length, said: createPieces() }
+      words[kind] = block
+      open(block)
+      chunks.push(started(block))
+    }
+    keep(piece.length)
+    block.said.add(piece)
+    if (kind === 'text') spoken ||= piece.trim() !== ''
+    chunks.push({ type: kind === 'text' ? 'text-delta' : 'reasoning-delta', index: block.index, text: piece })
+  }
+  const ask = (fragments: readonly WireObject[], chunks: StreamChunk[]): void => {
+    for (const [place, fragment] of fragments.entries()) {
       const before = blocks.length
-      const slot = slots.slotOf(fragment, place, length)
-      const delta = fill(slot, fragment)
-      return blocks.length > before ? [startedCall(slot), delta] : [delta]
-    })
-  const takeChoice = (choice: WireObject): readonly StreamChunk[] => {
+      const slot = slots.slotOf(fragment, place, fragments.length)
+      if (blocks.length > before) chunks.push({ type: 'block-start', index: slot.index, blockType: 'tool-call' })
+      const delta = filled(slot, fragment)
+      keep(delta.argumentsDelta.length)
+      chunks.push(delta)
+    }
+  }
+  const takeChoice = (choice: WireObject, chunks: StreamChunk[]): void => {
     const delta = isObject(choice.delta) ? choice.delta : objectIn(choice.message)
-    if (reason === undefined) details.push(...listIn(delta.reasoning_details))
-    const said = reason === undefined ? [...sayAll(delta, say), ...ask(listIn(delta.tool_calls))] : late(delta)
-    reason = worse(reason, textIn(choice.finish_reason))
-    return said
+    if (reason === undefined || finish === 'last') {
+      // Where reasoning comes under several names, they say the same. A refusal is what the model answered.
+      say('reasoning', firstText(delta, reasoningKeys) || thoughtIn(delta.content), chunks)
+      say('text', wordsIn(delta.content) || textIn(delta.refusal), chunks)
+      if (delta.tool_calls) ask(listIn(delta.tool_calls).filter(isObject), chunks)
+      if (delta.reasoning_details) detail(listIn(delta.reasoning_details))
+    } else noteLate(delta)
+    const stopped = textIn(choice.finish_reason)
+    if (stopped === '') return
+    reason = worse(reason, meaningOf(stopped, finishWords))
+    progressed = true
+  }
+  const detail = (more: readonly unknown[]): void => {
+    for (const one of more) {
+      // Parsed, it takes many times the room of its text.
+      keep(DETAIL_WEIGHT * JSON.stringify(one).length)
+      details.push(one)
+      progressed = true
+    }
   }
   const spent = (): readonly StreamChunk[] => (usage === undefined ? [] : [{ type: 'usage', usage }])
 
   return {
     take(payload) {
-      if (isObject(payload.usage)) usage = usageOf(payload.usage) ?? unreadable(payload.usage, usage)
-      return listIn(payload.choices).filter(isFirstChoice).flatMap(takeChoice)
+      const chunks: StreamChunk[] = []
+      progressed = false
+      if (isObject(payload.usage)) {
+        usage = usageOf(payload.usage) ?? unreadable(payload.usage, usage)
+        progressed = true
+      }
+      for (const choice of listIn(payload.choices)) if (isFirstChoice(choice)) takeChoice(choice, chunks)
+      progressed ||= chunks.length > 0
+      return chunks
+    },
+    get progressed() {
+      return progressed
     },
     get finished() {
       return reason !== undefined
     },
-    end: () => [
-      ...blocks.map(ended),
-      ...spent(),
-      { type: 'finish', reason: finishReason(reason, blocks), ...replayStateOf(details) },
-    ],
+    end() {
+      if (words.text !== undefined) noteMarkup(words.text.said)
+      const asks = blocks.some(({ kind }) => kind === 'tool-call')
+      return [
+        ...blocks.map(ended),
+        ...spent(),
+        { type: 'finish', reason: finishReason(reason ?? STOP, { asks, spoken }), ...replayStateOf(details) },
+      ]
+    },
     fail: (failure) => [...spent(), { type: 'finish', reason: { kind: 'error', failure } }],
   }
 }
 
-type Say = (kind: Words['kind'], piece: string) => readonly StreamChunk[]
+const REASONING: readonly string[] = ['reasoning_content', 'reasoning']
 
-/** Reasoning has two names on the wire; where both come they say the same. A refusal is what the model answered. */
-const sayAll = (delta: WireObject, say: Say): readonly StreamChunk[] => [
-  ...say('reasoning', textIn(delta.reasoning_content) || textIn(delta.reasoning)),
-  ...say('text', textIn(delta.content) || textIn(delta.refusal)),
-]
+function firstText(delta: WireObject, keys: readonly string[]): string {
+  for (const key of keys) {
+    const text = textIn(delta[key])
+    if (text !== '') return text
+  }
+  return ''
+}
 
-function fill(slot: CallSlot, fragment: WireObject): StreamChunk {
+type CallDelta = Extract<StreamChunk, { type: 'tool-call-delta' }>
+
+function filled(slot: CallSlot, fragment: WireObject): CallDelta {
   slot.id = textIn(fragment.id) || slot.id
   slot.name = nameOf(fragment) || slot.name
   const piece = argumentsOf(fragment)
-  slot.parts.push(piece)
+  slot.args.add(piece)
   const name = slot.name === '' ? {} : { name: slot.name }
   return { type: 'tool-call-delta', index: slot.index, id: slot.id, ...name, argumentsDelta: piece }
 }
 
-const started = (block: Block): StreamChunk => ({ type: 'block-start', index: block.index, blockType: block.kind })
-const startedCall = ({ index }: CallSlot): StreamChunk => ({ type: 'block-start', index, blockType: 'tool-call' })
+const started = ({ index, kind }: Block): StreamChunk => ({ type: 'block-start', index, blockType: kind })
 
 function ended(block: Block): StreamChunk {
-  const { index } = block
-  const joined = block.parts.join('')
-  if (block.kind !== 'tool-call') return { type: 'block-end', index, block: { type: block.kind, text: joined } }
-  const { id, name } = block
-  return { type: 'block-end', index, block: { type: 'tool-call', id, name, arguments: joined } }
+  const { index, kind } = block
+  if (kind !== 'tool-call') return { type: 'block-end', index, block: { type: kind, text: block.said.text() } }
+  const { id, name, args } = block
+  return { type: 'block-end', index, block: { type: 'tool-call', id, name, arguments: args.text() } }
 }
 
 /** Only one answer was asked for; servers that number choices call it 0. */
@@ -115,31 +170,35 @@ const isFirstChoice = (choice: unknown): choice is WireObject =>
   isObject(choice) && (typeof choice.index !== 'number' || choice.index === 0)
 
 /** After a finish some servers send the whole content again. */
-function late(delta: WireObject): readonly StreamChunk[] {
-  if (textIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0) note('late-content', JSON.stringify(delta))
-  return []
+function noteLate(delta: WireObject): void {
+  if (wordsIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0)
+    note('late-content', () => JSON.stringify(delta))
 }
 
 function unreadable(wire: WireObject, before: TokenUsage | undefined): TokenUsage | undefined {
-  note('usage-unreadable', JSON.stringify(wire))
+  note('usage-unreadable', () => JSON.stringify(wire))
   return before
 }
 
-const RANKS: Readonly<Record<string, number>> = { stop: 0, tool_calls: 0, length: 1 }
-
 /** Filtered or failed beats cut off, cut off beats complete; of equals the last one stands. */
-function worse(before: string | undefined, now: string): string | undefined {
-  if (now === '') return before
-  return before === undefined || rank(now) >= rank(before) ? now : before
-}
-const rank = (reason: string): number => (Object.hasOwn(RANKS, reason) ? (RANKS[reason] ?? 0) : 2)
+const worse = (before: Meaning | undefined, now: Meaning): Meaning =>
+  before === undefined || rank(now) >= rank(before) ? now : before
+const rank = ({ kind }: Meaning): number => (kind === 'stop' || kind === 'tool_calls' ? 0 : kind === 'length' ? 1 : 2)
 
-function finishReason(reason: string | undefined, blocks: readonly Block[]): FinishReason {
-  const asks = blocks.some((block) => block.kind === 'tool-call')
-  switch (reason) {
-    case undefined:
+/** A server that says nothing has stopped. */
+const STOP: Meaning = { kind: 'stop', word: 'stop' }
+
+interface Said {
+  /** Tools are called. */
+  readonly asks: boolean
+  /** There is text that is not blank. */
+  readonly spoken: boolean
+}
+
+function finishReason(reason: Meaning, { asks, spoken }: Said): FinishReason {
+  switch (reason.kind) {
     case 'stop':
-      return asks || hasText(blocks) ? { kind: 'stop' } : { kind: 'error', failure: EMPTY }
+      return asks || spoken ? { kind: 'stop' } : { kind: 'error', failure: EMPTY }
     case 'tool_calls':
       if (asks) return { kind: 'tool-calls' }
       // Asking again would give the same: the model believes it has called something.
@@ -152,21 +211,33 @@ function finishReason(reason: string | undefined, blocks: readonly Block[]): Fin
   }
 }
 
-function hasText(blocks: readonly Block[]): boolean {
-  const said = blocks.map((block) => (block.kind === 'text' ? block.parts.join('') : '')).join('')
-  if (CALL_MARKUP.test(said)) note('suspicious-text', said)
-  return said.trim() !== ''
-}
-
 /** Call markup that a server's parser missed. It stays text: nothing is run because of what text says. */
+function noteMarkup(said: Pieces): void {
+  note('suspicious-text', () => {
+    const text = said.text()
+    return CALL_MARKUP.test(text) ? text : undefined
+  })
+}
 const CALL_MARKUP = /<\|?(?:tool_calls?|function_call)\b|<｜tool▁calls?▁begin｜>/u
+
+/** More are no answer, and would be kept. */
+const MAX_BLOCKS = 10_000
+
+const TOO_MANY_BLOCKS: LlmFailure = Object.freeze({
+  message: `The model asked for more than ${MAX_BLOCKS} tools at once`,
+  code: 'MALFORMED_RESPONSE',
+})
+
+/** Characters of one answer: half of what one string can hold. */
+const MAX_LENGTH = 2 ** 28
+const DETAIL_WEIGHT = 16
+
+const TOO_LARGE: LlmFailure = Object.freeze({
+  message: `The answer has more than ${MAX_LENGTH} characters`,
+  code: 'RESPONSE_TOO_LARGE',
+})
 
 const EMPTY: LlmFailure = Object.freeze({
   message: 'The model stopped without any text or tool call',
   code: 'EMPTY_RESPONSE',
-})
-
-const stoppedFor = (reason: string): LlmFailure => ({
-  message: `The provider stopped the answer: ${reason.slice(0, 200)}`,
-  code: reason.toUpperCase().slice(0, 64),
 })

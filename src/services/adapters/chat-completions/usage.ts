@@ -4,10 +4,11 @@ import { objectIn, type WireObject } from './wire-json.ts'
 
 /** The usage in `wire`, or undefined if it counts neither prompt nor completion. What the wire omits is omitted. */
 export function usageOf(wire: WireObject): TokenUsage | undefined {
-  const prompt = count(wire.prompt_tokens)
+  const hit = count(wire.prompt_cache_hit_tokens)
+  const prompt = count(wire.prompt_tokens) ?? sum(hit, count(wire.prompt_cache_miss_tokens))
   const completion = count(wire.completion_tokens)
   if (prompt === undefined && completion === undefined) return undefined
-  const cached = count(objectIn(wire.prompt_tokens_details).cached_tokens) ?? count(wire.prompt_cache_hit_tokens)
+  const cached = count(objectIn(wire.prompt_tokens_details).cached_tokens) ?? hit
   const reasoning = count(objectIn(wire.completion_tokens_details).reasoning_tokens)
   return {
     inputTokens: Math.max(0, (prompt ?? 0) - (cached ?? 0)),
@@ -16,6 +17,9 @@ export function usageOf(wire: WireObject): TokenUsage | undefined {
     ...(reasoning !== undefined && { reasoningTokens: reasoning }),
   }
 }
+
+const sum = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? undefined : a + b
 
 const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -1,69 +1,74 @@
 /**
- * Limits on waiting for a server. A clock runs only while a read is outstanding, so a slow consumer spends nothing,
- * and only an event ends a wait: keep-alive comments are bytes, not an answer.
+ * Limits on waiting for a server. The clocks run only while a read is outstanding, so a slow consumer spends nothing,
+ * and only a piece of the answer ends an idle wait: a keep-alive is bytes, not an answer.
  */
 import type { LlmFailure } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
+import { LlmError } from '../../errors.ts'
 
-/** ms; `totalMs` is none by default. */
+/** ms of waiting; `totalMs` is none by default. Each is named after the option that sets it. */
 export interface Limits {
   /** From the request to the first byte of the body. */
   readonly firstByteMs: number
-  /** From one event to the next. */
+  /** From the first byte, or one piece of the answer, to the next piece. */
   readonly idleMs: number
   readonly totalMs?: number
 }
 
 export interface Watchdog {
-  /** Waits for `read` under the limits. When one runs out it aborts the transport, and `read` is to reject. */
+  /**
+   * Waits for `read` under the limits. When one runs out it aborts the transport, and `read` is to reject.
+   * @throws LlmError TIMEOUT if nothing is left to wait; and whatever `read` rejects with.
+   */
   during<T>(read: () => Promise<T>): Promise<T>
   /** The body has begun. */
   sawByte(): void
+  /** The answer went on. */
+  sawProgress(): void
   /** Why the transport was aborted, if it was the watchdog. */
   readonly expired: LlmFailure | undefined
 }
 
 /** A watchdog that calls `abort` once a limit has run out. */
 export function createWatchdog(limits: Limits, { clock, abort }: { clock: Clock; abort: () => void }): Watchdog {
+  const { firstByteMs, idleMs, totalMs = Number.POSITIVE_INFINITY } = limits
   let begun = false
   let waited = 0
-  let since: number | undefined
-  let timer: unknown
+  /** Of what was waited, that since the answer last went on. */
+  let quiet = 0
   let expired: LlmFailure | undefined
 
-  const arm = () => {
-    const left = begun ? limits.idleMs : limits.firstByteMs - waited
-    const total = (limits.totalMs ?? Number.POSITIVE_INFINITY) - waited
-    const message =
-      total < left ? tooLong(limits.totalMs ?? 0) : begun ? silent(limits.idleMs) : mute(limits.firstByteMs)
-    since = clock.now()
-    timer = clock.setTimeout(() => expire(message), Math.max(0, Math.min(left, total)))
-  }
-  const disarm = () => {
-    if (since === undefined) return
-    clock.clearTimeout(timer)
-    waited += clock.now() - since
-    since = undefined
-  }
-  const expire = (message: string) => {
-    expired = { message, code: 'TIMEOUT' }
+  const expire = (): LlmFailure => {
+    const inAll = totalMs - waited < leftQuiet()
+    const message = inAll ? tooLong(totalMs) : begun ? silent(idleMs) : mute(firstByteMs)
+    expired ??= { message, code: 'TIMEOUT' }
     abort()
+    return expired
   }
+  const leftQuiet = (): number => (begun ? idleMs : firstByteMs) - quiet
   return {
     async during(read) {
-      arm()
+      const left = Math.min(leftQuiet(), totalMs - waited)
+      // A flood of keep-alives leaves a timer no time to fire.
+      if (left <= 0) throw new LlmError(expire())
+      const since = clock.now()
+      const timer = clock.setTimeout(expire, left)
       try {
         return await read()
       } finally {
-        disarm()
+        clock.clearTimeout(timer)
+        const spent = Math.max(0, clock.now() - since)
+        waited += spent
+        quiet += spent
       }
     },
     sawByte() {
       if (begun) return
-      const waiting = since !== undefined
-      disarm()
       begun = true
-      if (waiting && expired === undefined) arm()
+      quiet = 0
+    },
+    sawProgress() {
+      quiet = 0
     },
     get expired() {
       return expired
@@ -71,6 +76,6 @@ export function createWatchdog(limits: Limits, { clock, abort }: { clock: Clock;
   }
 }
 
-const mute = (ms: number): string => `The server sent nothing within ${ms} ms`
-const silent = (ms: number): string => `The server sent no event for ${ms} ms`
-const tooLong = (ms: number): string => `The answer took more than ${ms} ms of waiting`
+const mute = (ms: number): string => `The server sent nothing within ${ms} ms (firstByteTimeoutMs)`
+const silent = (ms: number): string => `The server sent no event for ${ms} ms (idleTimeoutMs)`
+const tooLong = (ms: number): string => `The answer took more than ${ms} ms of waiting (totalTimeoutMs)`

@@ -1,18 +1,25 @@
 /** The conversation as the wire has it: system, user, assistant and tool messages, each in its place. */
-import { createHash } from 'node:crypto'
 import type { AssistantMessage, ContentBlock, Message, ToolCallBlock, ToolResultBlock } from '../../../log/messages.ts'
 import type { LlmRequest } from '../../../log/requests.ts'
 import { LlmError } from '../../errors.ts'
+import { type WireIds, wireIds } from './call-ids.ts'
 import type { Dialect } from './dialect.ts'
+import { type ReasoningBack, reasoningBack } from './reasoning-back.ts'
 import { detailsFor } from './reasoning-details.ts'
-
-export type WireMessage =
-  | { readonly role: 'system' | 'developer' | 'user'; readonly content: string }
-  | { readonly role: 'assistant'; readonly content: string; readonly [key: string]: unknown }
-  | { readonly role: 'tool'; readonly tool_call_id: string; readonly content: string }
+import { ordered } from './role-order.ts'
+import { isObject, parseJson } from './wire-json.ts'
+import type { WireMessage } from './wire-message.ts'
 
 const NO_OUTPUT = '(no output)'
 const IMAGE = '[image]'
+
+/** What the messages of one request are written with. */
+interface Writing {
+  readonly request: LlmRequest
+  readonly dialect: Dialect
+  readonly ids: WireIds
+  readonly reasoning: ReasoningBack
+}
 
 /**
  * The messages of one request. An assistant message without text and calls is left out: servers refuse it.
@@ -21,11 +28,12 @@ const IMAGE = '[image]'
 export function wireMessages(request: LlmRequest, dialect: Dialect): readonly WireMessage[] {
   refuseImages(request.messages)
   const ids = wireIds(request, dialect)
+  const writing: Writing = { request, dialect, ids, reasoning: reasoningBack(request, dialect) }
   const history = request.messages.flatMap((message): readonly WireMessage[] =>
-    message.role === 'assistant' ? assistantMessage(message, { request, dialect, ids }) : userMessages(message, ids),
+    message.role === 'assistant' ? assistantMessage(message, writing) : userMessages(message, ids),
   )
   const system = request.system ? [{ role: dialect.system ?? 'system', content: request.system } as const] : []
-  return [...system, ...(dialect.mergeUsers ? history.reduce(merge, []) : history)]
+  return ordered([...system, ...history], dialect)
 }
 
 /** Text first, then each result; a message that only holds results gives no user message. */
@@ -43,54 +51,46 @@ function userMessages(message: Message, ids: WireIds): readonly WireMessage[] {
   return text === '' && results.length > 0 ? results : [{ role: 'user', content: text }, ...results]
 }
 
-/** `content` is always a string: some servers refuse null beside reasoning. */
 function assistantMessage(
   message: AssistantMessage,
-  { request, dialect, ids }: { request: LlmRequest; dialect: Dialect; ids: WireIds },
+  { request, dialect, ids, reasoning }: Writing,
 ): readonly WireMessage[] {
   const calls = message.content.filter(isCall)
   const content = textIn(message.content)
-  if (content === '' && calls.length === 0) return []
-  const reasoning = message.content.map((block) => (block.type === 'reasoning' ? block.text : '')).join('')
-  const key = dialect.reasoning ?? 'none'
+  const thought = reasoning(message)
+  const isEmpty = content === '' && calls.length === 0
+  if (isEmpty && !(dialect.emptyAnswers && Object.values(thought).some((text) => text !== ''))) return []
   return [
     {
       role: 'assistant',
-      content,
-      ...(key !== 'none' && reasoning !== '' && { [key]: reasoning }),
+      ...wireContent(content, calls.length > 0 ? dialect.emptyContent : ''),
+      ...thought,
       ...detailsFor(message, request),
       ...(calls.length > 0 && { tool_calls: calls.map((call) => wireCall(call, ids)) }),
     },
   ]
 }
 
-/** The model's own string goes back as it was; only a blank one, which servers cannot parse, becomes `{}`. */
+/** A string by default: some servers refuse null beside reasoning. */
+function wireContent(content: string, empty: Dialect['emptyContent'] = ''): { readonly content?: string | null } {
+  if (content !== '' || empty === '') return { content }
+  return empty === 'null' ? { content: null } : {}
+}
+
 const wireCall = (call: ToolCallBlock, ids: WireIds) => ({
   id: ids(call.id),
   type: 'function',
-  function: { name: wireName(call.name), arguments: call.arguments.trim() === '' ? '{}' : call.arguments },
+  function: { name: wireName(call.name), arguments: wireArguments(call.arguments) },
 })
+
+/**
+ * The model's own string goes back as it was. One that is no JSON object becomes `{}`: servers that parse past calls
+ * would refuse every request from then on, and its result says what was wrong with it.
+ */
+const wireArguments = (text: string): string => (isObject(parseJson(text)?.value) ? text : '{}')
 
 /** A model may have asked for a tool by a name that no server takes back. */
 const wireName = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unknown'
-
-type WireIds = (id: string) => string
-
-/** Ids that this provider gave stay; others stay if they fit. The same id is mapped the same way everywhere. */
-function wireIds(request: LlmRequest, { callIds = {} }: Dialect): WireIds {
-  const { maxLength = 40, pattern = /^[\w-]+$/ } = callIds
-  const own = new Set(
-    request.messages.flatMap((message) =>
-      message.source.kind === 'model' && message.source.provider === request.provider
-        ? blocksOf(message)
-            .filter(isCall)
-            .map((call) => call.id)
-        : [],
-    ),
-  )
-  const fits = (id: string) => id.length <= maxLength && new RegExp(pattern.source, pattern.flags).test(id)
-  return (id) => (own.has(id) || fits(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, maxLength))
-}
 
 /** The text blocks without a separator; an image is named, other blocks are not for this wire. */
 const textIn = (content: readonly ContentBlock[]): string =>
@@ -102,13 +102,6 @@ function refuseImages(messages: readonly Message[]): void {
   if (asked === undefined || messages.indexOf(asked) < answered) return
   if (!asked.content.some((block) => block.type === 'image')) return
   throw new LlmError({ message: 'This model takes text only, and was sent an image', code: 'UNSUPPORTED_CONTENT' })
-}
-
-function merge(before: readonly WireMessage[], message: WireMessage): readonly WireMessage[] {
-  const last = before.at(-1)
-  if (last?.role !== 'user' || message.role !== 'user') return [...before, message]
-  const content = [last.content, message.content].filter((text) => text !== '').join('\n\n')
-  return [...before.slice(0, -1), { role: 'user', content }]
 }
 
 /** The content as one type of list; a tool result's is a list of one. */
