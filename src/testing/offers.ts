@@ -6,7 +6,7 @@ import { type Failing, isStreaming, isWaiting, type LoopState } from './loop-sta
 import type { CallOutcome, FailingActor, PathCall, PathInput } from './path-input.ts'
 import { toolOf } from './stimulus.ts'
 import { authorizations, type HookVerdicts } from './verdicts.ts'
-import { actorsOf, overdueCall } from './waits.ts'
+import { actorsOf, isRetryOverdue, overdueCall } from './waits.ts'
 
 /** What a search tries beside the budget: the hooks' verdicts, the tools an answer asks for, and their outcomes. */
 export interface Vocabulary {
@@ -21,6 +21,7 @@ export function inputsOf(state: LoopState, spent: Spent, budget: Budget, words: 
   if (state.context.turn === 0) return [{ type: 'followup', id: 'm1' }]
   const overdue = overdueCall(state)
   if (overdue !== undefined) return [{ type: 'expired', callId: overdue.callId }]
+  if (isRetryOverdue(state)) return [{ type: 'waited' }]
   const id = `m${spent.extraMessages + 2}`
   return [...surroundings(state, words), ...people(state, id), ...process(state), ...defects(state, budget)]
 }

@@ -51,6 +51,9 @@ export function actorsOf(state: LoopState): readonly string[] {
 export const overdueCall = ({ context, now }: LoopState): Call | undefined =>
   context.calls.find(({ status, approval }) => status === 'awaiting' && (approval?.expiresAt ?? Infinity) <= now + 1)
 
+/** A retry that a hook asked for is not waited for: it begins before whatever comes next. */
+export const isRetryOverdue = (state: LoopState): boolean => isWaiting(state) && state.context.retry?.delayMs === 0
+
 /**
  * The plainest thing that can happen next, of what the hooks can decide; undefined at rest. From any state it leads to
  * rest.

@@ -163,14 +163,14 @@ const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[
     [...ASKED, { type: 'speaks' }, { type: 'request-fails', retryable: false }, { type: 'error-handled' }],
   ],
   [
-    'a hook that asks again for what failed for good, and a crash before it does',
+    'a hook that asks again for what failed for good, and a crash then',
     ['completed'],
     [
       ...ASKED,
       { type: 'request-fails', retryable: false },
       { type: 'error-handled', decision: 'retry' },
-      crash,
       { type: 'waited' },
+      crash,
       ...ANSWERED,
     ],
   ],
