@@ -383,6 +383,53 @@ describe('what is a user’s own', () => {
     expect(played.ends).toEqual(ends)
   })
 
+  test('a hook that asks the policy and does not wait for it is seen to do as it says', async () => {
+    const failing: readonly PathInput[] = [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      { type: 'waited' },
+      ...ANSWERED,
+    ]
+    const played = await playOn(lane, byHand('own hook', failing), {
+      hooks: {
+        'agent/request-error': (_, next) => {
+          void next()
+          return { kind: 'retry' }
+        },
+      },
+    })
+    expect(played.inputs).toEqual(failing)
+  })
+
+  test.each([
+    'agent/pre-step',
+    'agent/request-error',
+    'tools/pre-execute',
+    'tools/post-execute',
+    'agent/turn-stopping',
+  ] as const)('an answer of %s that is none is told as that', async (hook) => {
+    const asked: readonly PathInput[] = [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      { type: 'waited' },
+      calls('lookup'),
+      allowed,
+      settled,
+      ...LAST_STEP,
+    ]
+    for (const answer of [undefined, 'yes', { kind: 'maybe' }]) {
+      // To these two, nothing is an answer.
+      if (answer === undefined && (hook === 'agent/request-error' || hook === 'agent/turn-stopping')) continue
+      const hooks = { [hook]: () => answer } as unknown as Partial<Hooks>
+      await expect(playOn(lane, byHand('own hook', asked), { hooks })).rejects.toMatchObject({
+        what: 'what the hooks may answer',
+        actual: [expect.stringContaining(`Hook "${hook}": it `)],
+      })
+    }
+  })
+
   test("a path's own verdict on a result comes before the user's hook", async () => {
     const judged: PathInput = { type: 'settled', ...first, outcome: 'ok', judged: 'block' }
     let asked = 0

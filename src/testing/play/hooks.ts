@@ -79,15 +79,16 @@ const requestError =
         throw thrownByPath()
       case undefined: {
         // Asked first what it would do: a hook that does not ask it may decide the same, and then does something else.
-        let policy: Judgement | undefined
-        const asked = async () => {
-          policy = { decided: await next() }
-          return policy.decided
+        let policy: ReturnType<typeof next> | undefined
+        const asked = () => {
+          const asking = next()
+          policy ??= asking
+          return asking
         }
         const hook = own['agent/request-error']
         return watched(
           () => surroundings.run(async () => (hook === undefined ? asked() : hook(payload, asked))),
-          (decided) => observed(judgedBy(decided, policy)),
+          async (decided) => observed(judgedBy(decided, policy && { decided: await policy })),
           () => observed({ type: 'error-handled', decision: 'fail' }),
         )
       }
@@ -121,7 +122,7 @@ const preExecute =
         const decide = async () => (hook === undefined ? next() : hook(payload, next))
         return watched(
           () => surroundings.run(decide),
-          ({ kind }) => observed({ type: AUTHORIZED[kind], callId }),
+          (decided) => observed({ type: authorizedBy(decided), callId }),
           () => observed({ type: 'denied', callId }),
         )
       }
@@ -132,6 +133,10 @@ const AUTHORIZED = { allow: 'allowed', deny: 'denied', ask: 'asked' } as const s
   PreExecute['kind'],
   PathInput['type']
 >
+
+/** What comes from a user may be anything; an answer that is none lets no call through. */
+const authorizedBy = (decided: PreExecute | undefined): 'allowed' | 'denied' | 'asked' =>
+  (decided && AUTHORIZED[decided.kind]) ?? 'denied'
 
 /** A path's own verdict comes in the place of the user's hook; what that one decides is seen by the call's result. */
 const postExecute =
@@ -166,8 +171,15 @@ const turnStopping =
     }
   }
 
-/** Runs, and tells what came of it before anybody else learns of it. */
-async function watched<T>(run: () => Promise<T>, came: (value: T) => void, failed: () => void): Promise<T> {
+/**
+ * Runs, and tells what came of it before anybody else learns of it. An answer that cannot be told is none: the agent
+ * takes it for the hook's failure.
+ */
+async function watched<T>(
+  run: () => Promise<T>,
+  came: (value: T) => void | Promise<void>,
+  failed: () => void,
+): Promise<T> {
   let value: T
   try {
     value = await run()
@@ -175,6 +187,10 @@ async function watched<T>(run: () => Promise<T>, came: (value: T) => void, faile
     failed()
     throw thrown
   }
-  came(value)
+  try {
+    await came(value)
+  } catch {
+    failed()
+  }
   return value
 }
