@@ -15,6 +15,7 @@ import type { PathInput } from '../path-input.ts'
 import { plainInput } from '../waits.ts'
 import { Comparison, isSame, linesOf } from './comparison.ts'
 import { type Deed, inputTo, perform } from './deeds.ts'
+import { missingOf, turnBefore } from './demands.ts'
 import type { Lane } from './lane.ts'
 import { type Life, openLife } from './life.ts'
 import type { PathMismatch } from './mismatch.ts'
@@ -38,6 +39,8 @@ export async function playInLane(lane: Lane, path: AgentPath, options: PlayerOpt
     await player.leave().finally(() => lane.leave())
   }
 }
+
+const DEMANDS = 'what the input must bring about and the log'
 
 const RULES = 'the rules of the log and the log'
 
@@ -131,7 +134,10 @@ class Player {
     }
     const applied = isAsForeseen ? foreseen : applyAll(this.#state, actual)
     this.#state = applied.state
+    const before = turnBefore(this.#events)
+    const from = this.#events.length
     await this.#hold(this.#diverged ? applied : planned)
+    if (isAsForeseen) this.#told.compare(DEMANDS, missingOf(input, before, this.#events.slice(from)), [])
   }
 
   /** Time passes, and the input happens. Resolves with what really did. */
