@@ -100,8 +100,11 @@ export function chargeOf(input: PathInput): keyof Spent | undefined {
     case 'request-fails':
       return input.retryable ? 'retries' : 'failures'
     case 'prepared':
+    case 'error-handled':
     case 'stopping':
       return input.decision === 'fail' ? 'failures' : undefined
+    case 'settled':
+      return input.judged === 'fail' ? 'failures' : undefined
     case 'answered':
       return input.calls.length > 0 ? 'toolSteps' : undefined
     default:

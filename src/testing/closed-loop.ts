@@ -12,7 +12,7 @@ import { InputRefused, isStreaming, type LoopState } from './loop-state.ts'
 import type { PathEvent, PathSetup } from './path.ts'
 import type { PathInput } from './path-input.ts'
 import { abortedVerdict, recoveredVerdict, type Sent, stimulusOf } from './stimulus.ts'
-import { overdueCall } from './waits.ts'
+import { isRetryOverdue, overdueCall } from './waits.ts'
 
 /** What an input brought about. */
 export interface Applied {
@@ -41,6 +41,9 @@ export function applyInput(before: LoopState, input: PathInput, onTransition?: O
   const overdue = overdueCall(before)
   if (overdue !== undefined && !(input.type === 'expired' && input.callId === overdue.callId)) {
     throw new InputRefused(`The approval of ${overdue.callId} expires before ${JSON.stringify(input)}`)
+  }
+  if (isRetryOverdue(before) && input.type !== 'waited') {
+    throw new InputRefused(`The retry that a hook asked for begins before ${JSON.stringify(input)}`)
   }
   const loop = new Loop({ ...before, now: before.now + 1 }, onTransition)
   loop.take(input)

@@ -5,7 +5,10 @@ import { type PathSetup, TIMES } from './path.ts'
 type Place = Pick<AgentSnapshot, 'value' | 'context'>
 
 /** What the model of the open attempt has done: nothing yet, begun to speak, or failed and its failure is being judged. */
-export type Asked = 'silent' | 'spoke' | { readonly failed: 'for now' | 'for good' }
+export type Asked = 'silent' | 'spoke' | Failing
+
+/** What the policy thinks of a failure. */
+export type Failing = { readonly failed: 'for now' | 'for good' }
 
 /** Where an agent is, and what of its surroundings the log does not tell. */
 export interface LoopState extends Place {

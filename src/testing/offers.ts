@@ -2,11 +2,11 @@
 import { phaseOf } from '../machines/agent.ts'
 import { type Call, isMessage, pending } from '../machines/evolve.ts'
 import type { Budget, Spent } from './budget.ts'
-import { isStreaming, isWaiting, type LoopState } from './loop-state.ts'
+import { type Failing, isStreaming, isWaiting, type LoopState } from './loop-state.ts'
 import type { CallOutcome, FailingActor, PathCall, PathInput } from './path-input.ts'
 import { toolOf } from './stimulus.ts'
 import { authorizations, type HookVerdicts } from './verdicts.ts'
-import { actorsOf, overdueCall } from './waits.ts'
+import { actorsOf, isRetryOverdue, overdueCall } from './waits.ts'
 
 /** What a search tries beside the budget: the hooks' verdicts, the tools an answer asks for, and their outcomes. */
 export interface Vocabulary {
@@ -21,6 +21,7 @@ export function inputsOf(state: LoopState, spent: Spent, budget: Budget, words: 
   if (state.context.turn === 0) return [{ type: 'followup', id: 'm1' }]
   const overdue = overdueCall(state)
   if (overdue !== undefined) return [{ type: 'expired', callId: overdue.callId }]
+  if (isRetryOverdue(state)) return [{ type: 'waited' }]
   const id = `m${spent.extraMessages + 2}`
   return [...surroundings(state, words), ...people(state, id), ...process(state), ...defects(state, budget)]
 }
@@ -75,9 +76,9 @@ function surroundings(state: LoopState, words: Vocabulary): readonly PathInput[]
   return inputs
 }
 
-function model(state: LoopState, { batches }: Vocabulary): readonly PathInput[] {
+function model(state: LoopState, { batches, verdicts }: Vocabulary): readonly PathInput[] {
   const { asked, context } = state
-  if (typeof asked === 'object') return [{ type: 'error-handled' }]
+  if (typeof asked === 'object') return judgements(asked, verdicts)
   if (context.cancel !== null) return []
   const answers = batches.map(
     (tools) => ({ type: 'answered', finish: 'tool-calls', calls: calls(state, tools) }) as const,
@@ -92,6 +93,15 @@ function model(state: LoopState, { batches }: Vocabulary): readonly PathInput[] 
     { type: 'request-fails', retryable: true },
     { type: 'request-fails', retryable: false },
   ]
+}
+
+/** A failure that stands by itself need not be given up where the policy may say so. */
+function judgements({ failed }: Failing, verdicts: HookVerdicts): readonly PathInput[] {
+  const all = verdicts['agent/request-error']
+  const isSaidTwice = failed === 'for good' && all.includes('policy')
+  return all
+    .filter((verdict) => verdict !== 'give-up' || !isSaidTwice)
+    .map((verdict) => ({ type: 'error-handled', ...(verdict === 'policy' ? {} : { decision: verdict }) }))
 }
 
 const calls = ({ context: { turn, step } }: LoopState, tools: readonly string[]): readonly PathCall[] =>
@@ -109,12 +119,27 @@ function answersTo(state: LoopState, call: Call, { verdicts, outcomes }: Vocabul
         ...(isNextToExpire(state, call) ? [{ type: 'expired', callId } as const] : []),
       ]
     case 'executing':
-      return outcomes.map((outcome) => ({ type: 'settled', callId, outcome }))
+      return settlements(state, outcomes, verdicts).map((settled) => ({ type: 'settled', callId, ...settled }))
     case 'recovering':
       return (['done', 'not-done', 'unknown'] as const).map((answer) => ({ type: 'probed', callId, answer }))
     default:
       return []
   }
+}
+
+type Settlement = Pick<Extract<PathInput, { readonly type: 'settled' }>, 'outcome' | 'judged'>
+
+/** What a hook takes back is tried on the outcome that would have done most; under a cancel the hook has no more say. */
+function settlements(
+  { context }: LoopState,
+  outcomes: readonly CallOutcome[],
+  verdicts: HookVerdicts,
+): readonly Settlement[] {
+  return verdicts['tools/post-execute'].flatMap((verdict): readonly Settlement[] => {
+    if (verdict === 'accept') return outcomes.map((outcome) => ({ outcome }))
+    const most = verdict === 'block' ? 'adds' : 'concludes'
+    return context.cancel === null ? [{ outcome: outcomes.includes(most) ? most : 'ok', judged: verdict }] : []
+  })
 }
 
 /** Time passes them in order; two that end at the same instant cannot be told apart. */

@@ -48,19 +48,20 @@ export type PathInput =
   | { readonly type: 'speaks' }
   /** The request fails: in a way that may be tried again, or for good. `agent/request-error` is asked. */
   | { readonly type: 'request-fails'; readonly retryable: boolean }
-  /** `agent/request-error` leaves it to the policy. */
-  | { readonly type: 'error-handled' }
+  /** `agent/request-error`: by default it leaves it to the policy. */
+  | { readonly type: 'error-handled'; readonly decision?: 'retry' | 'give-up' | 'fail' }
   /** The time of a planned retry has come. */
   | { readonly type: 'waited' }
   /** `tools/pre-execute`. */
   | { readonly type: 'allowed' | 'asked'; readonly callId: string }
   /** `added`: ids of the messages that a real `tools/post-execute` added. */
   | { readonly type: 'denied'; readonly callId: string; readonly added?: readonly string[] }
-  /** The tool's body settles. */
+  /** The tool's body settles, and `tools/post-execute` decides: by default it accepts. */
   | {
       readonly type: 'settled'
       readonly callId: string
       readonly outcome: CallOutcome
+      readonly judged?: 'block' | 'fail'
       /** Ids of the messages that it added, where it was a real one. */
       readonly added?: readonly string[]
     }

@@ -39,7 +39,10 @@ export interface PlayOptions {
    * file, which is removed afterwards.
    */
   readonly store?: LaneStore
-  /** One's own: each runs inside the path's hook of that name, where that says to go on as usual. */
+  /**
+   * One's own: each runs inside the path's hook of that name, where that says to go on as usual. It may decide otherwise,
+   * and may throw; an answer that is none is a mismatch.
+   */
   readonly hooks?: Partial<Hooks>
   /** What else the agent is made with. The rest (model, tools, clock, limits, ...) is the path's to decide. */
   readonly agent?: OwnOptions

@@ -208,25 +208,29 @@ const planned = (state: LoopState, { callId, tool }: PathCall): PlannedCall => (
   mode: toolOf(state, tool).mode,
 })
 
-/** `agent/request-error` left it to the policy: tried again, as often as that is allowed. */
-function judged(state: LoopState, input: PathInput): AgentEvent {
+/** By the policy it is tried again as often as that is allowed; a hook may ask for another attempt at any time. */
+function judged(state: LoopState, input: Of<'error-handled'>): AgentEvent {
   const { asked, context, setup } = state
   demand(isStreaming(state) && typeof asked === 'object', input)
   const retryable = typeof asked === 'object' && asked.failed === 'for now'
   const failure: LlmFailure = { code: retryable ? 'SERVER' : 'AUTH', message: 'The path fails here' }
-  const number = (context.retry?.retry ?? 0) + 1
-  if (!retryable || number > setup.maxRetries) return { type: 'verdict.failed', ...ofAttempt(state), failure }
-  const retry: Retry = {
-    retryId: context.retry?.retryId ?? `retry-${context.turn}.${context.step}`,
+  const stands = (of: LlmFailure): AgentEvent => ({ type: 'verdict.failed', ...ofAttempt(state), failure: of })
+  if (input.decision === 'fail') return stands(FAILURE)
+  const policyKey = input.decision === 'retry' ? 'hook' : 'path'
+  const chain = context.retry?.policyKey === policyKey ? context.retry : null
+  const retry = (chain?.retry ?? 0) + 1
+  const plan = {
+    retryId: chain?.retryId ?? `retry-${policyKey}-${context.turn}.${context.step}`,
     provider: 'path',
-    policyKey: 'path',
-    retry: number,
-    delayMs: TIMES.retryDelay,
+    policyKey,
+    retry,
     failure,
-    mode: 'normal',
-    maxRetries: setup.maxRetries,
   }
-  return { type: 'verdict.retry', ...ofAttempt(state), retry }
+  const again = (how: Retry): AgentEvent => ({ type: 'verdict.retry', ...ofAttempt(state), retry: how })
+  if (input.decision === 'retry') return again({ ...plan, delayMs: 0, mode: 'always' })
+  const { maxRetries } = setup
+  if (input.decision === 'give-up' || !retryable || retry > maxRetries) return stands(failure)
+  return again({ ...plan, delayMs: TIMES.retryDelay, mode: 'normal', maxRetries })
 }
 
 /** What an aborted request ends with, by itself. */
@@ -273,8 +277,11 @@ const failedResult = (text: string, error?: CallResult['error']): CallResult => 
 })
 
 /** A body that ends well under a cancel may have taken effect all the same: its call is answered as aborted. */
-function outcomeOf({ context }: LoopState, { callId }: Call, { outcome, added }: Of<'settled'>) {
+function outcomeOf({ context }: LoopState, { callId }: Call, { outcome, judged, added }: Of<'settled'>) {
   const contexts = (added ?? (outcome === 'adds' ? [`context-${callId}`] : [])).map(pathMessage)
+  // A blocked call keeps nothing of what its tool added.
+  if (judged === 'block') return { result: failedResult('no'), contexts: [] }
+  if (judged === 'fail') return { result: failedResult('Error: The path fails here'), contexts }
   if (outcome === 'error') return { result: failedResult('Error: failed'), contexts }
   if (context.cancel !== null) {
     return { result: failedResult('Cancelled', { name: 'AbortError', code: 'ABORTED' }), contexts }

@@ -5,13 +5,18 @@ import type { PathTool } from './path.ts'
 /** By default all that each can. */
 export interface HookVerdicts {
   readonly 'agent/pre-step': readonly ('enter' | 'enter-none' | 'reject' | 'fail')[]
+  /** `policy`: what `next()` gives. `retry` asks again where the policy would not, `give-up` does not where it would. */
+  readonly 'agent/request-error': readonly ('policy' | 'retry' | 'give-up' | 'fail')[]
   readonly 'tools/pre-execute': readonly ('allow' | 'deny' | 'ask')[]
+  readonly 'tools/post-execute': readonly ('accept' | 'block' | 'fail')[]
   readonly 'agent/turn-stopping': readonly ('none' | 'stop' | 'fail')[]
 }
 
 export const ALL_VERDICTS: HookVerdicts = {
   'agent/pre-step': ['enter', 'enter-none', 'reject', 'fail'],
+  'agent/request-error': ['policy', 'retry', 'give-up', 'fail'],
   'tools/pre-execute': ['allow', 'deny', 'ask'],
+  'tools/post-execute': ['accept', 'block', 'fail'],
   'agent/turn-stopping': ['none', 'stop', 'fail'],
 }
 

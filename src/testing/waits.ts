@@ -51,6 +51,9 @@ export function actorsOf(state: LoopState): readonly string[] {
 export const overdueCall = ({ context, now }: LoopState): Call | undefined =>
   context.calls.find(({ status, approval }) => status === 'awaiting' && (approval?.expiresAt ?? Infinity) <= now + 1)
 
+/** A retry that a hook asked for is not waited for: it begins before whatever comes next. */
+export const isRetryOverdue = (state: LoopState): boolean => isWaiting(state) && state.context.retry?.delayMs === 0
+
 /**
  * The plainest thing that can happen next, of what the hooks can decide; undefined at rest. From any state it leads to
  * rest.
@@ -64,7 +67,9 @@ export function plainInput(state: LoopState, verdicts: HookVerdicts = ALL_VERDIC
   if (value === 'turnStopping') return { type: 'stopping', decision: plainest(verdicts['agent/turn-stopping'], 'none') }
   if (isWaiting(state)) return { type: 'waited' }
   if (isStreaming(state)) {
-    return typeof asked === 'object' ? { type: 'error-handled' } : { type: 'answered', finish: 'stop', calls: [] }
+    if (typeof asked === 'string') return { type: 'answered', finish: 'stop', calls: [] }
+    const decision = plainest(verdicts['agent/request-error'], 'policy')
+    return { type: 'error-handled', ...(decision === 'policy' ? {} : { decision }) }
   }
   for (const call of context.calls) {
     const input = plainAnswer(state, call, verdicts)
@@ -75,6 +80,11 @@ export function plainInput(state: LoopState, verdicts: HookVerdicts = ALL_VERDIC
 
 const plainest = <T>(verdicts: readonly T[], usual: T): T => (verdicts.includes(usual) ? usual : (verdicts[0] ?? usual))
 
+function judgedPlainly({ context }: LoopState, verdicts: HookVerdicts) {
+  const verdict = context.cancel === null ? plainest(verdicts['tools/post-execute'], 'accept') : 'accept'
+  return verdict === 'accept' ? {} : { judged: verdict }
+}
+
 function plainAnswer(state: LoopState, call: Call, verdicts: HookVerdicts): PathInput | undefined {
   const { callId, run, name } = call
   switch (phaseOf(call)) {
@@ -83,7 +93,7 @@ function plainAnswer(state: LoopState, call: Call, verdicts: HookVerdicts): Path
     case 'awaiting':
       return { type: 'approve', callId, run }
     case 'executing':
-      return { type: 'settled', callId, outcome: 'ok' }
+      return { type: 'settled', callId, outcome: 'ok', ...judgedPlainly(state, verdicts) }
     case 'recovering':
       return { type: 'probed', callId, answer: 'done' }
     default:

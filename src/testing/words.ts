@@ -77,10 +77,13 @@ function describeAnswer(input: Answer, before: LoopState): string | undefined {
     }
     case 'request-fails':
       return `${input.retryable ? 'retry' : 'failed request'} on step ${step}`
+    case 'error-handled':
+      return input.decision && JUDGED[input.decision]
     case 'denied':
     case 'asked':
       return `${toolNamed(before, input)} ${input.type === 'denied' ? 'denied' : 'asked about'}`
     case 'settled':
+      if (input.judged !== undefined) return `${toolNamed(before, input)} ${POST[input.judged]}`
       return SETTLED[input.outcome] && `${toolNamed(before, input)} ${SETTLED[input.outcome]}`
     case 'expired':
       return `approval of ${toolNamed(before, input)} expired`
@@ -110,6 +113,10 @@ const SETTLED = {
   concludes: 'concludes the turn',
   adds: 'adds a message',
 } as const
+
+const JUDGED = { retry: 'tried again by a hook', 'give-up': 'given up by a hook', fail: 'a hook throws' } as const
+
+const POST = { block: 'blocked', fail: 'fails by a hook that throws' } as const
 
 const STOPPING = { none: undefined, stop: 'stopped by policy', fail: 'a hook throws while stopping' } as const
 

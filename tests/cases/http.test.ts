@@ -40,7 +40,7 @@ test('[http-001] one POST with the request, and the answer in chunks', async () 
     method: 'POST',
     path: '/v1/chat/completions',
     headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', accept: 'text/event-stream' },
-    body: { model: 'deepseek-flash', stream: true, messages: [{ role: 'user', content: 'hi' }] },
+    body: { model: 'deepseek-chat', stream: true, messages: [{ role: 'user', content: 'hi' }] },
   })
 })
 
@@ -389,13 +389,12 @@ describe('defaults', () => {
 
   test('[http-022] an output cap is filled in, unless one is set; a model may have its own', async () => {
     expect(await prepare({})).toEqual({
-      config: { provider: 'deepseek', model: 'deepseek-flash', reasoningEffort: 'high', maxTokens: 256_000 },
+      config: { provider: 'deepseek', model: 'deepseek-chat', reasoningEffort: 'high', maxTokens: 256_000 },
       adapterDefaults: { reasoningEffort: true, maxTokens: true },
       contextWindow: 1_000_000,
-      price: { input: 0.3, output: 1.2, cacheRead: 0.006 },
     })
     expect(await prepare({ baseURL: 'http://host' }, { maxTokens: 9, reasoningEffort: 'low' })).toEqual({
-      config: { provider: 'deepseek', model: 'deepseek-flash', reasoningEffort: 'low', maxTokens: 9 },
+      config: { provider: 'deepseek', model: 'deepseek-chat', reasoningEffort: 'low', maxTokens: 9 },
       contextWindow: 1_000_000,
     })
     expect(await prepare({ model: 'deepseek-reasoner' })).toMatchObject({ config: { maxTokens: 64_000 } })

@@ -3,6 +3,9 @@
  * What the server got is held to the letter, so that a preset which changes shows here.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { SessionEvent } from '../../src/log/events.ts'
+import { sqliteStore } from '../../src/log/stores/sqlite.ts'
+import { verify } from '../../src/machines/verify.ts'
 import { type DialectName, dialects } from '../../src/services/adapters/dialects.ts'
 import { DONE, delta, type Reply, stopped, type WireRequest, wireServer } from '../kit/wire-server.ts'
 import { PATIENCE, type Place, place } from './pawl.ts'
@@ -123,6 +126,14 @@ beforeAll(() => {
 })
 afterAll(() => here.remove())
 
+/** What `pawl verify` would say, without a process for each. */
+async function verified(session: string) {
+  await using store = sqliteStore(here.store)
+  const events: SessionEvent[] = []
+  for await (const event of store.read(session)) events.push(event)
+  return verify(events)
+}
+
 const bodiesOf = (requests: readonly WireRequest[]) => requests.map(({ body }) => body)
 
 describe('pawl run --dialect', () => {
@@ -135,7 +146,7 @@ describe('pawl run --dialect', () => {
     const second = await here.pawl('run', 'and then?', ...to)
     expect(second).toMatchObject({ code: 0, out: 'Nothing.\n' })
     expect(bodiesOf(server.requests)).toEqual(bodies(row))
-    expect((await here.pawl('verify', name)).out).toMatch(/^ok: \d+ events, 2 turns, idle\n$/)
+    expect(await verified(name)).toMatchObject({ ok: true, turns: 2, state: 'idle' })
   })
 
   test('every dialect has its row', () => {
@@ -208,7 +219,7 @@ describe('pawl run --model deepseek-flash', () => {
       body: { ...USAGE, thinking: { type: 'enabled' }, reasoning_effort: 'high', max_tokens: 256_000 },
     }
     await using server = await wireServer(replies(row))
-    const to = ['--base-url', server.url, '--session', 'flash']
+    const to = ['--base-url', server.url, '--model', 'deepseek-flash', '--session', 'flash']
     expect((await here.pawl('run', 'what is it?', ...to)).code).toBe(0)
     expect((await here.pawl('run', 'and then?', ...to)).code).toBe(0)
     expect(bodiesOf(server.requests)).toEqual(bodies(row).map((body) => ({ ...body, model: 'deepseek-flash' })))
@@ -218,7 +229,7 @@ describe('pawl run --model deepseek-flash', () => {
     const busy = { body: [delta({ content: 'Wait' }), stopped('insufficient_system_resource'), DONE] }
     const broke = { body: ['data: {"error":{"message":"Insufficient Balance","type":"unknown_error"}}\n\n'] }
     await using server = await wireServer([busy, ...replies({ tells: 'reasoning_content' }).slice(2), broke])
-    const to = ['--base-url', server.url, '--session', 'spent']
+    const to = ['--base-url', server.url, '--model', 'deepseek-flash', '--session', 'spent']
     expect(await here.pawl('run', 'hello', ...to)).toMatchObject({ code: 0, out: expect.stringContaining('Nothing.') })
     const { code, err } = await here.pawl('run', 'hello', ...to)
     expect(code).toBe(2)

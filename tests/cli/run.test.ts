@@ -63,7 +63,7 @@ describe('pawl run', () => {
     ])
     const { code, out, err } = await here.pawl('run', 'hello', '--base-url', server.url)
     expect({ code, out }).toEqual({ code: 0, out: 'Grüß Gott 👋\n' })
-    expect(server.requests[0]?.body.model).toBe('deepseek-flash')
+    expect(server.requests[0]?.body.model).toBe('deepseek-chat')
     expect(err).toContain('7 tokens in, 3 out')
   })
 

@@ -29,8 +29,8 @@ test('the store is the flag, else PAWL_STORE, else in the state directory', () =
 
 test.each([
   ['demo with neither key nor server, by default', {}, {}, 'pawl/demo', true],
-  ['the default one with a key', {}, { DEEPSEEK_API_KEY: 'k' }, 'deepseek/deepseek-flash', false],
-  ['the default one with a server', { baseUrl: 'http://127.0.0.1:1' }, {}, 'deepseek/deepseek-flash', false],
+  ['the default one with a key', {}, { DEEPSEEK_API_KEY: 'k' }, 'deepseek/deepseek-chat', false],
+  ['the default one with a server', { baseUrl: 'http://127.0.0.1:1' }, {}, 'deepseek/deepseek-chat', false],
   ['demo when it is named, key or not', { model: 'demo' }, { DEEPSEEK_API_KEY: 'k' }, 'pawl/demo', false],
   ['a model of DeepSeek', { model: 'deepseek-reasoner' }, {}, 'deepseek/deepseek-reasoner', false],
   ['a model of a known server', { model: 'm', dialect: 'mistral' }, {}, 'openai-compatible/m', false],

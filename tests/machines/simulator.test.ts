@@ -14,21 +14,26 @@ function range(first: number, count: number): readonly number[] {
 
 test('a random schedule with crashes, suspends and forks keeps every promise', { timeout: 3_600_000 }, () => {
   const tally = emptyTally()
+  const told = (failures: number): void => {
+    const { endings, ...counts } = tally
+    const all = { 'the chart alone, schedules': SEEDS.length, failures, ...counts, ...Object.fromEntries(endings) }
+    console.log(
+      Object.entries(all)
+        .map(([name, n]) => `${name} ${n}`)
+        .join(', '),
+    )
+  }
   for (const seed of SEEDS) {
     try {
       simulate(seed, tally, POINTS)
     } catch (error) {
+      told(1)
       const thorough = PAWL_THOROUGH === undefined ? '' : 'PAWL_THOROUGH=1 '
       const again = `${thorough}PAWL_SEED=${seed} npx vitest run tests/machines/simulator.test.ts`
       throw new Error(`${again}\n${error instanceof Error ? error.message : String(error)}`, { cause: error })
     }
   }
-  const { endings, ...counts } = tally
-  console.log(
-    Object.entries({ ...counts, ...Object.fromEntries(endings) })
-      .map(([name, n]) => `${name} ${n}`)
-      .join(', '),
-  )
+  told(0)
   expect(tally.checks).toBeGreaterThan(0)
   expect(tally.crashes).toBeGreaterThan(0)
 })

@@ -12,7 +12,10 @@ import { waitsOf } from '../../src/testing/waits.ts'
 import { audit } from '../kit/audit.ts'
 
 const LOOKUP = { name: 'lookup', mode: 'parallel', onCrash: 'rerun' } as const
-const two = agentPaths({ tools: [LOOKUP], failures: 0 })
+/** What these hooks decide is left to what it is about. */
+const USUAL = { 'agent/request-error': ['policy'], 'tools/post-execute': ['accept'] } as const
+const two = agentPaths({ tools: [LOOKUP], failures: 0, hooks: USUAL })
+const HEEDS = { 'agent/pre-step': ['enter'], 'tools/pre-execute': ['allow'], 'agent/turn-stopping': ['none'] } as const
 const inputsOf = ({ steps }: AgentPath) => steps.map(({ input }) => input)
 const types = (path: AgentPath) => inputsOf(path).map(({ type }) => type)
 
@@ -33,7 +36,9 @@ describe('the paths', () => {
   })
 
   test('go on being told apart when three things come together', () => {
-    const labels = agentPaths({ extras: 3, tools: [], failures: 0, extraMessages: 0 }).map(({ label }) => label)
+    const labels = agentPaths({ extras: 3, tools: [], failures: 0, extraMessages: 0, hooks: USUAL }).map(
+      ({ label }) => label,
+    )
     expect(labels).toContain(
       'retry on step 1, then crash while waiting to retry, then cancel while waiting to retry: aborted',
     )
@@ -54,7 +59,7 @@ describe('the paths', () => {
   })
 
   test('stay within their budget', () => {
-    const none = agentPaths({ crashes: 0, cancels: 0, extraMessages: 0, tools: [LOOKUP] })
+    const none = agentPaths({ crashes: 0, cancels: 0, extraMessages: 0, tools: [LOOKUP], hooks: USUAL })
     expect(none.length).toBeGreaterThan(0)
     const disturbed = none.filter((path) => types(path).some((type) => type === 'crash' || type === 'cancel'))
     expect(disturbed).toEqual([])
@@ -129,6 +134,42 @@ describe('the search', () => {
       .filter(({ type }) => types.split('|').includes(type))
       .map((input) => ('decision' in input ? `${input.type} ${input.decision}` : input.type))
     expect(new Set(decided)).toEqual(new Set([verdict]))
+  })
+
+  test('lets a hook judge a failure as it can: the policy goes on, gives up, or is not asked', () => {
+    const labels = (verdict: 'policy' | 'retry' | 'give-up' | 'fail') =>
+      agentPaths({
+        extras: 2,
+        tools: [],
+        crashes: 0,
+        cancels: 0,
+        extraMessages: 0,
+        hooks: { ...HEEDS, 'agent/request-error': [verdict] },
+      })
+        .map(({ label }) => label)
+        .filter((label) => label.startsWith('failed request') || label.startsWith('retry'))
+    const { '0': once = '' } = labels('give-up')
+    expect(labels('policy')).toContain('failed request on step 1: error')
+    expect(labels('policy')).toContain('retry on step 1: completed')
+    expect(labels('retry')).toContain('failed request on step 1, then tried again by a hook: completed')
+    expect(labels('retry')).toContain('retry on step 1, then tried again by a hook: completed')
+    expect(once).toBe('retry on step 1, then given up by a hook: error')
+    expect(labels('fail')).toContain('retry on step 1, then a hook throws: error')
+  })
+
+  test('lets a hook take a result back: a blocked one adds nothing, and concludes nothing', () => {
+    const labels = (verdict: 'accept' | 'block' | 'fail') =>
+      agentPaths({
+        extras: 1,
+        extraMessages: 0,
+        tools: [LOOKUP],
+        crashes: 0,
+        cancels: 0,
+        hooks: { ...HEEDS, 'tools/post-execute': [verdict] },
+      }).map(({ label }) => label)
+    expect(labels('accept')).toContain('lookup on step 1, then lookup concludes the turn: completed')
+    expect(labels('block')).toContain('lookup on step 1, then lookup blocked: completed')
+    expect(labels('fail')).toContain('lookup on step 1, then lookup fails by a hook that throws: completed')
   })
 
   test('asks for the tools that it is given, with their arguments, as they classify themselves', () => {

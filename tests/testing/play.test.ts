@@ -6,6 +6,7 @@ import type { SessionEvent } from '../../src/log/events.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { sqliteStore } from '../../src/log/stores/sqlite.ts'
 import { InvalidOption } from '../../src/services/errors.ts'
+import type { Hooks } from '../../src/services/hooks/contract.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import type { PathInput } from '../../src/testing/path-input.ts'
 import { agentPaths } from '../../src/testing/paths.ts'
@@ -162,6 +163,45 @@ const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[
     [...ASKED, { type: 'speaks' }, { type: 'request-fails', retryable: false }, { type: 'error-handled' }],
   ],
   [
+    'a hook that asks again for what failed for good, and a crash then',
+    ['completed'],
+    [
+      ...ASKED,
+      { type: 'request-fails', retryable: false },
+      { type: 'error-handled', decision: 'retry' },
+      { type: 'waited' },
+      crash,
+      ...ANSWERED,
+    ],
+  ],
+  [
+    'a hook that gives up, and one that throws',
+    ['error', 'error'],
+    [
+      ...ASKED,
+      { type: 'followup', id: 'm2' },
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled', decision: 'give-up' },
+      { type: 'wake' },
+      { type: 'prepared', decision: 'enter' },
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled', decision: 'fail' },
+    ],
+  ],
+  [
+    'a hook that blocks a result, and one that throws after it',
+    ['completed'],
+    [
+      ...ASKED,
+      calls('lookup', 'ship'),
+      allowed,
+      { type: 'allowed', callId: 'c2' },
+      { type: 'settled', ...first, outcome: 'adds', judged: 'block' },
+      { type: 'settled', callId: 'c2', outcome: 'concludes', judged: 'fail' },
+      ...LAST_STEP,
+    ],
+  ],
+  [
     'calls side by side, one adds a message and one concludes the turn',
     ['completed', 'completed'],
     [
@@ -314,6 +354,95 @@ describe('what is a user’s own', () => {
     expect(played.inputs[1]).toEqual({ type: 'prepared', decision: 'enter', entered: ['m1', 'extra-1'] })
     expect(played.inputs[3]).toEqual({ type: 'denied', callId: 'c1', added: [expect.any(String)] })
     expect(played.ends).toEqual(['completed'])
+  })
+
+  test.each([
+    ['gives up where the policy would go on', async () => undefined, { decision: 'give-up' }, ['error']],
+    ['asks again by itself', async () => ({ kind: 'retry' as const }), { decision: 'retry' }, ['completed']],
+    ['leaves it to the policy', async (_: unknown, next: () => Promise<undefined>) => next(), {}, ['completed']],
+    [
+      'throws',
+      async () => {
+        throw new Error('no')
+      },
+      { decision: 'fail' },
+      ['error'],
+    ],
+  ] as const)('a hook that %s is seen to, and held to it', async (_, hook, decision, ends) => {
+    const failing: readonly PathInput[] = [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      { type: 'waited' },
+      ...ANSWERED,
+    ]
+    const played = await playOn(lane, byHand('own hook', failing), {
+      hooks: { 'agent/request-error': hook as Hooks['agent/request-error'] },
+    })
+    expect(played.inputs[3]).toEqual({ type: 'error-handled', ...decision })
+    expect(played.ends).toEqual(ends)
+  })
+
+  test('a hook that asks the policy and does not wait for it is seen to do as it says', async () => {
+    const failing: readonly PathInput[] = [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      { type: 'waited' },
+      ...ANSWERED,
+    ]
+    const played = await playOn(lane, byHand('own hook', failing), {
+      hooks: {
+        'agent/request-error': (_, next) => {
+          void next()
+          return { kind: 'retry' }
+        },
+      },
+    })
+    expect(played.inputs).toEqual(failing)
+  })
+
+  test.each([
+    'agent/pre-step',
+    'agent/request-error',
+    'tools/pre-execute',
+    'tools/post-execute',
+    'agent/turn-stopping',
+  ] as const)('an answer of %s that is none is told as that', async (hook) => {
+    const asked: readonly PathInput[] = [
+      ...ASKED,
+      { type: 'request-fails', retryable: true },
+      { type: 'error-handled' },
+      { type: 'waited' },
+      calls('lookup'),
+      allowed,
+      settled,
+      ...LAST_STEP,
+    ]
+    for (const answer of [undefined, 'yes', { kind: 'maybe' }]) {
+      // To these two, nothing is an answer.
+      if (answer === undefined && (hook === 'agent/request-error' || hook === 'agent/turn-stopping')) continue
+      const hooks = { [hook]: () => answer } as unknown as Partial<Hooks>
+      await expect(playOn(lane, byHand('own hook', asked), { hooks })).rejects.toMatchObject({
+        what: 'what the hooks may answer',
+        actual: [expect.stringContaining(`Hook "${hook}": it `)],
+      })
+    }
+  })
+
+  test("a path's own verdict on a result comes before the user's hook", async () => {
+    const judged: PathInput = { type: 'settled', ...first, outcome: 'ok', judged: 'block' }
+    let asked = 0
+    const played = await playOn(lane, byHand('own hook', [...ASKED, calls('lookup'), allowed, judged, ...LAST_STEP]), {
+      hooks: {
+        'tools/post-execute': (__, next) => {
+          asked += 1
+          return next()
+        },
+      },
+    })
+    expect(played.inputs).toContainEqual(judged)
+    expect(asked).toBe(0)
   })
 })
 

@@ -11,7 +11,7 @@ import { servers } from './dialects.ts'
 import { deepseekFamily } from './model-facts.ts'
 
 export interface DeepseekOptions extends WireOptions {
-  /** 'deepseek-flash' by default. */
+  /** 'deepseek-chat' by default; the public API answers newer names, 'deepseek-flash' among them. */
   readonly model?: string
   /** False for a deployment that cannot think: the only effort is then 'off'. True by default. */
   readonly thinking?: boolean
@@ -24,7 +24,7 @@ export interface Surroundings {
 }
 
 /** The model that is asked where none is named. */
-export const DEFAULT_MODEL = 'deepseek-flash'
+export const DEFAULT_MODEL = 'deepseek-chat'
 const PUBLIC_API = servers.deepseek.baseURL
 
 const THINKING = { efforts: ['off', 'low', 'high', 'max'], effort: 'high' }

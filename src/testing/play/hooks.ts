@@ -23,6 +23,7 @@ export const createPathHooks = (options: PathHooksOptions): Partial<Hooks> => ({
   'agent/pre-step': preStep(options),
   'agent/request-error': requestError(options),
   'tools/pre-execute': preExecute(options),
+  'tools/post-execute': postExecute(options),
   'agent/turn-stopping': turnStopping(options),
 })
 
@@ -68,10 +69,41 @@ const requestError =
   async (payload, next) => {
     const name = `request-error ${payload.turn}.${payload.step}.${payload.attempt}`
     const { input, observed } = await surroundings.ask(name, 'askModel', ['error-handled'])
-    observed(input)
-    const hook = own['agent/request-error']
-    return surroundings.run(async () => (hook === undefined ? next() : hook(payload, next)))
+    if (input.decision !== undefined) observed(input)
+    switch (input.decision) {
+      case 'retry':
+        return { kind: 'retry' }
+      case 'give-up':
+        return undefined
+      case 'fail':
+        throw thrownByPath()
+      case undefined: {
+        // Asked first what it would do: a hook that does not ask it may decide the same, and then does something else.
+        let policy: ReturnType<typeof next> | undefined
+        const asked = () => {
+          const asking = next()
+          policy ??= asking
+          return asking
+        }
+        const hook = own['agent/request-error']
+        return watched(
+          () => surroundings.run(async () => (hook === undefined ? asked() : hook(payload, asked))),
+          async (decided) => observed(judgedBy(decided, policy && { decided: await policy })),
+          () => observed({ type: 'error-handled', decision: 'fail' }),
+        )
+      }
+    }
   }
+
+type Judgement = { readonly decided: { readonly kind: 'retry' } | undefined }
+
+/** A retry that the policy planned is the policy's, whoever says so; one that it did not is the hook's own. */
+function judgedBy(decided: Judgement['decided'], policy: Judgement | undefined): PathInput {
+  const planned = policy?.decided?.kind === 'retry'
+  if (decided?.kind !== 'retry')
+    return { type: 'error-handled', ...(planned || !policy ? { decision: 'give-up' } : {}) }
+  return { type: 'error-handled', ...(planned ? {} : { decision: 'retry' }) }
+}
 
 const preExecute =
   ({ surroundings, own }: PathHooksOptions): Hooks['tools/pre-execute'] =>
@@ -90,7 +122,7 @@ const preExecute =
         const decide = async () => (hook === undefined ? next() : hook(payload, next))
         return watched(
           () => surroundings.run(decide),
-          ({ kind }) => observed({ type: AUTHORIZED[kind], callId }),
+          (decided) => observed({ type: authorizedBy(decided), callId }),
           () => observed({ type: 'denied', callId }),
         )
       }
@@ -101,6 +133,23 @@ const AUTHORIZED = { allow: 'allowed', deny: 'denied', ask: 'asked' } as const s
   PreExecute['kind'],
   PathInput['type']
 >
+
+/** What comes from a user may be anything; an answer that is none lets no call through. */
+const authorizedBy = (decided: PreExecute | undefined): 'allowed' | 'denied' | 'asked' =>
+  (decided && AUTHORIZED[decided.kind]) ?? 'denied'
+
+/** A path's own verdict comes in the place of the user's hook; what that one decides is seen by the call's result. */
+const postExecute =
+  ({ surroundings, own }: PathHooksOptions): Hooks['tools/post-execute'] =>
+  async (payload, next) => {
+    const { callId } = payload
+    const judged = surroundings.judgements.get(callId)
+    surroundings.judgements.delete(callId)
+    if (judged === 'block') return { kind: 'block', feedback: 'no' }
+    if (judged === 'fail') throw thrownByPath()
+    const hook = own['tools/post-execute']
+    return hook === undefined ? next() : surroundings.run(async () => hook(payload, next))
+  }
 
 const turnStopping =
   ({ surroundings, own, context }: PathHooksOptions): Hooks['agent/turn-stopping'] =>
@@ -122,8 +171,15 @@ const turnStopping =
     }
   }
 
-/** Runs, and tells what came of it before anybody else learns of it. */
-async function watched<T>(run: () => Promise<T>, came: (value: T) => void, failed: () => void): Promise<T> {
+/**
+ * Runs, and tells what came of it before anybody else learns of it. An answer that cannot be told is none: the agent
+ * takes it for the hook's failure.
+ */
+async function watched<T>(
+  run: () => Promise<T>,
+  came: (value: T) => void | Promise<void>,
+  failed: () => void,
+): Promise<T> {
   let value: T
   try {
     value = await run()
@@ -131,6 +187,10 @@ async function watched<T>(run: () => Promise<T>, came: (value: T) => void, faile
     failed()
     throw thrown
   }
-  came(value)
+  try {
+    await came(value)
+  } catch {
+    failed()
+  }
   return value
 }

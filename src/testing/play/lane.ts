@@ -34,7 +34,16 @@ export async function createLane(at?: LaneStore): Promise<Lane> {
   const folder = at === undefined ? await mkdtemp(join(tmpdir(), 'pawl-path-')) : undefined
   const open = opener(at ?? join(folder ?? '', 'paths.db'))
   const run = `${process.pid}-${Date.now().toString(36)}`
-  let store = open()
+  const removeFolder = async (): Promise<void> => {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true })
+  }
+  let store: LogStore
+  try {
+    store = open()
+  } catch (thrown) {
+    await removeFolder()
+    throw thrown
+  }
   let sessions = 0
   let inside = 0
   let dead: Waiting[] = []
@@ -83,8 +92,7 @@ export async function createLane(at?: LaneStore): Promise<Lane> {
         dieTogether()
       }),
     async [Symbol.asyncDispose]() {
-      await store[Symbol.asyncDispose]()
-      if (folder !== undefined) await rm(folder, { recursive: true, force: true })
+      await Promise.resolve(store[Symbol.asyncDispose]()).finally(removeFolder)
     },
   }
 }

@@ -16,10 +16,11 @@ export function withResult(
   if (at < 0 || last === undefined) return undefined
   const ids = addedBy(events.slice(at + 1))
   const added = ids.length === 0 ? {} : { added: ids }
-  const told: PathInput =
-    last.type === 'denied'
-      ? { ...last, ...added }
-      : { type: 'settled', callId, outcome: outcomeIn(events[at]), ...added }
+  // What the path itself judged is as the path says, whatever the body did.
+  const isJudged = last.type === 'denied' || (last.type === 'settled' && last.judged !== undefined)
+  const told: PathInput = isJudged
+    ? { ...last, ...added }
+    : { type: 'settled', callId, outcome: outcomeIn(events[at]), ...added }
   return [...done.slice(0, -1), told]
 }
 

@@ -246,6 +246,7 @@ class Player {
     const events = await this.#stored(this.#events.length)
     this.#events.push(...events)
     for (const event of events) this.#folded.push(event)
+    this.#told.compare('what the hooks may answer', [], events.flatMap(misuseIn))
     this.#told.compare('the durable events', expected.events.map(essenceOf), events.filter(isTold).map(essenceOf))
     const live = this.#life.snapshot()
     this.#told.compare('the live state and the path', essenceOfState(expected.state), essenceOfState(live))
@@ -304,5 +305,14 @@ class Player {
     this.#told.compare(RULES, [], verified.ok ? [] : verified.violations.map(ruleOf))
   }
 }
+
+/** An answer that is none. What a hook throws of its own accord is a verdict like any other. */
+function misuseIn(event: SessionEvent): readonly string[] {
+  if (event.type !== 'agent/hook-failed' || !MISUSES.has(event.data.error.code)) return []
+  return [`${event.data.hook}: ${event.data.error.message}`]
+}
+
+/** Of what is thrown when a hook's answer is checked. */
+const MISUSES: ReadonlySet<string> = new Set(['HOOK_MISUSE', 'NOT_JSON', 'INVALID_EVENT'])
 
 const plainly = (event: SessionEvent): string => JSON.stringify(event)

@@ -32,6 +32,8 @@ export interface SurroundingsOptions {
 export class Surroundings {
   /** What must not have been asked: by no actor that lives, or a second time. */
   readonly faults: string[] = []
+  /** What `tools/post-execute` is to decide of a call whose body has settled, where that is not to go on as usual. */
+  readonly judgements = new Map<string, 'block' | 'fail'>()
   /** Users' own code that was let run and has not ended. */
   running = 0
   readonly #options: SurroundingsOptions

@@ -7,7 +7,7 @@ import { type ToolDefinition, tool } from '../../services/tools/tool.ts'
 import { type PathTool, TIMES } from '../path.ts'
 import type { CallOutcome, PathInput } from '../path-input.ts'
 import { pathMessage } from '../stimulus.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { Surroundings, Told } from './surroundings.ts'
 
 export const createPathTools = (surroundings: Surroundings, tools: readonly PathTool[]): readonly Tool[] =>
   tools.map((one) => (one.tool === undefined ? made(surroundings, one) : gated(surroundings, one.tool)))
@@ -35,11 +35,18 @@ function made(surroundings: Surroundings, { name, mode, onCrash, needsApproval }
     onCrash: onCrash === 'probe' ? probed : onCrash,
     approvalExpiresMs: TIMES.approvalExpires,
     async execute(_, context) {
-      const { input, observed } = await surroundings.ask(...body(context), ['settled'])
+      const { input, observed } = await settlement(surroundings, context)
       observed(input)
       return settle(input.outcome, context)
     },
   })
+}
+
+/** The path's word on a body, and on what the hook after it will say. */
+async function settlement(surroundings: Surroundings, context: ToolContext): Promise<Told<'settled'>> {
+  const told = await surroundings.ask(...body(context), ['settled'])
+  if (told.input.judged !== undefined) surroundings.judgements.set(context.callId, told.input.judged)
+  return told
 }
 
 function settle(outcome: CallOutcome, context: ToolContext): string {
@@ -56,7 +63,7 @@ function gated(surroundings: Surroundings, { timeoutMs: _, ...own }: Tool): Tool
     ...own,
     approvalExpiresMs: TIMES.approvalExpires,
     async execute(args, context) {
-      const { input, observed } = await surroundings.ask(...body(context), ['settled'])
+      const { input, observed } = await settlement(surroundings, context)
       const sent: PathInput[] = []
       const watching: ToolContext = {
         ...context,

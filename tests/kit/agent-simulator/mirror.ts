@@ -41,6 +41,8 @@ export class Truth {
   readonly world: World
   readonly store: LogStore
   readonly sessions = new Map<string, MirroredSession>()
+  /** Ids of posted commands whose outcome the store has. */
+  readonly taken = new Set<string>()
   /** Forks that were cut off while they were made. */
   readonly cutOff = new Set<string>()
 

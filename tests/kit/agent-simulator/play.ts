@@ -155,6 +155,32 @@ async function crash(scene: Scene): Promise<void> {
   const { world } = scene
   const alive = [...working(scene), ...scene.processes.filter(({ alive }) => alive), scene.client]
   const dying = world.tape.pick(alive)
+  const owned = scene.hosts.filter((host) => host.process === dying && host.living !== undefined)
+  const [session] = owned.map(({ sessionId }) => sessionId)
+  // A command that is posted, and whose outcome nobody will have recorded when the process dies.
+  if (session !== undefined && world.tape.chance(0.15)) await postAndWait(scene, session)
+  if (owned.some(({ sessionId }) => hasUntaken(scene, sessionId)))
+    world.count('crashes before a command has its outcome')
   await world.kill(dying)
   if (dying === scene.client) scene.newClient()
+  else if (session !== undefined && world.tape.chance(0.2)) await crashAgain(scene, session)
+}
+
+const hasUntaken = ({ letters, truth }: Scene, sessionId: string): boolean =>
+  letters.some(({ session, sent, command }) => session === sessionId && sent && !truth.taken.has(command.id))
+
+async function postAndWait(scene: Scene, session: string): Promise<void> {
+  await actFromOutside(scene, session)
+  for (let steps = 2 + scene.world.tape.below(3); steps > 0; steps--) await scene.world.stepPending()
+}
+
+/** Whoever carries the session on dies too, before or while it does. */
+async function crashAgain(scene: Scene, session: string): Promise<void> {
+  const { world } = scene
+  if (scene.isOpening(session) || scene.living(session).length > 0) return
+  const { process } = await scene.open(session, scene.process(world.tape.below(2)), true)
+  for (let steps = world.tape.below(8); steps > 0; steps--) await world.stepPending()
+  if (!process.alive) return
+  world.count('crashes twice in a row')
+  await world.kill(process)
 }

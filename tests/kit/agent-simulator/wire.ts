@@ -105,6 +105,7 @@ function owned(line: Line, owner: Ownership): Ownership {
       const write = async (): Promise<void> => {
         await owner.append(events, options)
         truth.sessions.get(id)?.written(events)
+        for (const take of options.takes ?? []) truth.taken.add(take.id)
         truth.world.count('appends')
       }
       const words = events.length === 0 ? 'takes only' : [...new Set(events.map(({ type }) => type))].join(' ')

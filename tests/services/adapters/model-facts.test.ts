@@ -15,7 +15,7 @@ const prepare = async (adapter: ModelAdapter, over: Partial<LlmCallConfig> = {})
   return await adapter.prepare?.({ provider, model, ...over }, new AbortController().signal)
 }
 const known = (options: DeepseekOptions, env: Record<string, string> = {}) =>
-  prepare(deepseek(options, { clock: systemClock, env }))
+  prepare(deepseek({ model: 'deepseek-flash', ...options }, { clock: systemClock, env }))
 const compatible = (options: Partial<OpenaiCompatibleOptions>) =>
   openaiCompatible({ baseURL: 'http://host', model: 'm', ...options })
 
