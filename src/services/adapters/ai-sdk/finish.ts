@@ -2,6 +2,7 @@
 import type { FinishReason, LlmFailure } from '../../../log/messages.ts'
 import { note } from '../chat-completions/diagnostics.ts'
 import { objectIn, textIn } from '../chat-completions/wire-json.ts'
+import { codeOfWord } from '../chat-completions/wording.ts'
 
 /** What the answer has by the time it stops. */
 export interface Said {
@@ -52,7 +53,7 @@ const stop = (why: string): string => `The provider stopped the answer: ${why.sl
 
 const stoppedFor = (why: string): LlmFailure => ({
   message: stop(why),
-  code: why.toUpperCase().replace(/\W+/g, '_').slice(0, 64),
+  code: codeOfWord(why),
 })
 
 const unmade = (name: string): LlmFailure => ({

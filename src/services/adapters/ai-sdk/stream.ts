@@ -6,6 +6,7 @@ import { ABORTED } from '../../../log/aborted.ts'
 import type { StreamChunk } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
 import { LlmError } from '../../errors.ts'
+import { before } from '../chat-completions/before.ts'
 import { createWatchdog, type Limits, type Watchdog } from '../chat-completions/watchdog.ts'
 import { isObject, type WireObject } from '../chat-completions/wire-json.ts'
 import { failureOfModel } from './failure.ts'
@@ -99,21 +100,6 @@ async function nextAnswer(reader: PartReader, translation: Translation): Promise
   }
 }
 
-/** What `work` gives, or a rejection when `signal` aborts first; `late` gets what comes after that. */
-function before<T>(signal: AbortSignal, work: Promise<T>, late: (value: T) => void = () => {}): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(new LlmError(LEFT))
-    signal.addEventListener('abort', abort, { once: true })
-    if (signal.aborted) abort()
-    work.then(
-      (value) => (signal.aborted ? late(value) : resolve(value)),
-      // After an abort nobody hears it: the promise is settled.
-      reject,
-    )
-    work.finally(() => signal.removeEventListener('abort', abort)).catch(() => {})
-  })
-}
-
 const discard = ({ stream }: PartStream): void => cancelled(() => stream.getReader())
 
 /** Not awaited: it may never end. Why it could not be cancelled is of no interest: it has been left. */
@@ -121,6 +107,3 @@ const cancelled = (reader: () => PartReader): void =>
   void Promise.resolve()
     .then(() => reader().cancel())
     .catch(() => {})
-
-/** Never shown: it stands for the abort or the limit that caused it. */
-const LEFT = { message: 'The request was left', code: 'ABORTED' }

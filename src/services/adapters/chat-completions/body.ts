@@ -1,15 +1,22 @@
 /** A response's body: its bytes under limits on waiting, or all of it as text under a limit on length. */
+import { before } from './before.ts'
 import { createPieces } from './pieces.ts'
 import type { Watchdog } from './watchdog.ts'
 
 /** Gives the next bytes, undefined at the end. */
 export type Read = () => Promise<Uint8Array | undefined>
 
-/** Reads `body` under the limits of `watchdog`. */
-export function readerOf(body: ReadableStream<Uint8Array> | null, watchdog: Watchdog): Read {
+/** What a body is read under: an abort of `transport` ends a read, whatever the body makes of it. */
+export interface Watch {
+  readonly watchdog: Watchdog
+  readonly transport: AbortSignal
+}
+
+/** Reads `body` under the limits of its watchdog. */
+export function readerOf(body: ReadableStream<Uint8Array> | null, { watchdog, transport }: Watch): Read {
   if (body === null) return async () => undefined
   const reader = body.getReader()
-  const next = () => reader.read()
+  const next = () => before(transport, reader.read())
   return async () => {
     const { value } = await watchdog.during(next)
     if (value !== undefined && value.length > 0) watchdog.sawByte()

@@ -3,11 +3,12 @@
  * listens. Nothing that is published here changes an answer.
  */
 import { channel } from 'node:diagnostics_channel'
+import { createMask } from '../../masking/mask.ts'
 
 /** Subscribe to it by name: `diagnostics_channel.subscribe('pawl:wire', (note) => ...)`. */
 export const WIRE_CHANNEL = 'pawl:wire'
 
-/** One tolerated oddity. `detail` is cut to 200 characters. */
+/** One tolerated oddity. `detail` is cut to 200 characters; what looks like a credential in it is masked. */
 export interface WireNote {
   readonly kind:
     | 'payload-skipped'
@@ -29,5 +30,7 @@ const wire = channel(WIRE_CHANNEL)
 export function note(kind: WireNote['kind'], detail: string | (() => string | undefined) = ''): void {
   if (!wire.hasSubscribers) return
   const told = typeof detail === 'string' ? detail : detail()
-  if (told !== undefined) wire.publish({ kind, detail: told.slice(0, 200) } satisfies WireNote)
+  if (told !== undefined) wire.publish({ kind, detail: mask.text(told).slice(0, 200) } satisfies WireNote)
 }
+
+const mask = createMask()

@@ -1,6 +1,7 @@
 /** Why a server says it stopped: its own word, and what that means. */
 import type { LlmFailure } from '../../../log/messages.ts'
 import type { FinishWord } from './dialect.ts'
+import { codeOfWord } from './wording.ts'
 
 /** A word of the server. One that nobody knows is a failure of that name. */
 export interface Meaning {
@@ -19,7 +20,7 @@ const KNOWN: readonly FinishWord[] = ['stop', 'tool_calls', 'length', 'content_f
 /** The failure of an answer that was stopped for `meaning`. */
 export const stoppedFor = ({ kind, word }: Meaning): LlmFailure => ({
   message: `The provider stopped the answer: ${word.slice(0, 200)}`,
-  code: CODES[kind] ?? word.toUpperCase().slice(0, 64),
+  code: CODES[kind] ?? codeOfWord(word),
 })
 
 const CODES: Readonly<Record<string, string>> = {

@@ -2,9 +2,10 @@
 import { LlmError } from '../../errors.ts'
 import { note } from './diagnostics.ts'
 import { withRawArguments } from './raw-arguments.ts'
-import { isObject, parseJson, type WireObject } from './wire-json.ts'
+import { isObject, jsonText, parseJson, type WireObject } from './wire-json.ts'
 
 const SHOWN = 120
+const TOO_DEEP = '(nested too deep to be shown)'
 
 /**
  * The objects of one event. Usually one; none for an empty payload, a comment that a proxy made data, or JSON that is
@@ -27,9 +28,9 @@ export function parsePayload(data: string): readonly WireObject[] {
 export const parseWire = (text: string): { readonly value: unknown } | undefined => parseJson(withRawArguments(text))
 
 const objectsOf = (values: readonly unknown[]): readonly WireObject[] =>
-  values.flatMap((value) => (isObject(value) ? [value] : skipped(JSON.stringify(value))))
+  values.flatMap((value) => (isObject(value) ? [value] : skipped(() => jsonText(value) ?? TOO_DEEP)))
 
-function skipped(data: string): readonly WireObject[] {
+function skipped(data: string | (() => string)): readonly WireObject[] {
   note('payload-skipped', data)
   return []
 }

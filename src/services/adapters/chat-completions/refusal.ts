@@ -5,8 +5,8 @@
 import type { LlmFailure } from '../../../log/messages.ts'
 import { note } from './diagnostics.ts'
 import { retryAfterMs } from './retry-after.ts'
-import { isObject, objectIn, parseJson, textIn, type WireObject } from './wire-json.ts'
-import { saysOverflow, saysQuota } from './wording.ts'
+import { isObject, jsonText, objectIn, parseJson, textIn, type WireObject } from './wire-json.ts'
+import { codeOfWord, saysOverflow, saysQuota } from './wording.ts'
 
 /** A response that is no success: `body` is what could be read of it, JSON or not. */
 export interface Refusal {
@@ -56,7 +56,7 @@ export function errorIn(payload: WireObject, event: string | undefined): LlmFail
 /** The failure of an error that came inside a stream: its own code decides, then its words, else it is the server's. */
 export function failureOfFrame(frame: unknown): LlmFailure {
   const stated = statedIn(frame)
-  note('error-frame', JSON.stringify(frame))
+  note('error-frame', () => jsonText(frame) ?? stated.message)
   const status = Number(stated.code)
   const known = Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined
   const facts = (['code', 'type', 'param'] as const)
@@ -107,7 +107,7 @@ function codeOfStatus(status: number, stated: Stated): string {
 function codeOfFrame({ code, type, message }: Stated): string {
   return (
     codeOfWords(code) ??
-    (code === '' ? undefined : code.toUpperCase().replace(/\W+/g, '_').slice(0, 64)) ??
+    (code === '' ? undefined : codeOfWord(code)) ??
     codeOfWords(type) ??
     codeOfWords(message) ??
     'SERVER'

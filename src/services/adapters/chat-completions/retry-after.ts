@@ -50,8 +50,12 @@ function duration(value: string): number | undefined {
   return [...parts].reduce((sum, [, number, unit]) => sum + Number(number) * (UNITS_MS[unit ?? ''] ?? 0), 0)
 }
 
-const numberIn = (value: string | null): number | undefined =>
-  value !== null && /^\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : undefined
+/** A header that came several times is a list: the longest wait is one that all of them allow. */
+function numberIn(value: string | null): number | undefined {
+  const items = value?.split(',').map((item) => item.trim()) ?? []
+  const numbers = items.filter((item) => /^\d+(?:\.\d+)?$/.test(item)).map(Number)
+  return numbers.length > 0 && numbers.length === items.length ? Math.max(...numbers) : undefined
+}
 
 const positive = (ms: number | undefined): number | undefined =>
   ms !== undefined && Number.isFinite(ms) && ms > 0 ? ms : undefined

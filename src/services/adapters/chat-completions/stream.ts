@@ -7,6 +7,7 @@ import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
 import type { Clock } from '../../clock.ts'
 import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
+import { before } from './before.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
@@ -19,6 +20,7 @@ import { createEventReader, type ServerEvent, tooLarge } from './sse.ts'
 import { createTranslation, type Translation } from './translate.ts'
 import { createWatchdog, type Limits, type Watchdog } from './watchdog.ts'
 import { isObject, parseJson } from './wire-json.ts'
+import { codeOfWord } from './wording.ts'
 
 /** All of one request: made once per call, so a key or an address that changes is seen by the next one. */
 export interface Call {
@@ -48,7 +50,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
     for await (const batch of received(await send(call, exchange), call, exchange)) {
       for (const chunk of batch) {
         if (exchange.cancelled()) return
-        yield chunk
+        yield chunk.type === 'finish' ? discreetly(chunk, call) : chunk
       }
     }
   } catch (thrown) {
@@ -70,6 +72,8 @@ interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   cancelled(): boolean
   /** Of the response, once there is one. */
   headers?: Headers
+  /** What a status says. It stands, also where a limit ran out over the body. */
+  refusal?: LlmFailure
   /** Aborts the transport, whether or not there is anything left of it. */
   close(): void
 }
@@ -99,9 +103,9 @@ function openExchange({ signal, clock, limits, maxEventLength, reading }: Reach)
   }
 }
 
-const failureIn = ({ watchdog, headers }: Exchange, thrown: unknown): LlmFailure => ({
+const failureIn = ({ watchdog, headers, refusal }: Exchange, thrown: unknown): LlmFailure => ({
   ...(headers && requestIdIn(headers)),
-  ...(watchdog.expired ?? failureOf(thrown)),
+  ...(refusal ?? watchdog.expired ?? failureOf(thrown)),
 })
 
 async function send(
@@ -122,7 +126,9 @@ async function send(
     signal: transport,
     ...patience(longestWaitMs),
   }
-  return carried(`No connection to ${shownUrl(endpoint)}`, () => watchdog.during(() => fetch(endpoint, request)))
+  return carried(`No connection to ${shownUrl(endpoint)}`, () =>
+    watchdog.during(() => before(transport, fetch(endpoint, request))),
+  )
 }
 
 type Batch = Iterable<StreamChunk>
@@ -130,9 +136,12 @@ type Batch = Iterable<StreamChunk>
 async function* received(response: Response, { endpoint }: Call, exchange: Exchange): AsyncGenerator<Batch> {
   const { watchdog } = exchange
   exchange.headers = response.headers
-  const bytes = readerOf(response.body, watchdog)
+  const bytes = readerOf(response.body, exchange)
   const read: Read = () => carried(`The connection to ${shownUrl(endpoint)} broke`, bytes)
-  if (!response.ok) throw new LlmError(await refused(response, read, exchange))
+  if (!response.ok) {
+    exchange.refusal = await refused(response, read, exchange)
+    throw new LlmError(exchange.refusal)
+  }
   const type = (response.headers.get('content-type') ?? '').toLowerCase()
   if (/html|xml/.test(type)) throw new LlmError(await mistyped(response, type, { read, watchdog }))
   if (/\bjson\b/.test(type)) yield await whole(response, read, exchange)
@@ -214,8 +223,12 @@ async function whole(response: Response, read: Read, exchange: Exchange): Promis
 
 async function refused(response: Response, read: Read, { clock, watchdog }: Exchange): Promise<LlmFailure> {
   const { status, headers } = response
-  const { text } = await readText(read, MAX_ERROR_BODY, watchdog)
-  return failureOfStatus({ status, headers, body: text, now: clock.now() })
+  const body = await readText(read, MAX_ERROR_BODY, watchdog).then(
+    ({ text }) => text,
+    // Of a body that stalls, breaks or cannot be inflated nothing is known, and the status has said enough.
+    () => '',
+  )
+  return failureOfStatus({ status, headers, body, now: clock.now() })
 }
 
 const mistyped = async (
@@ -249,11 +262,51 @@ const MAX_MESSAGE = 2_000
 /** Shorter keys are placeholders for servers that ask for none, and words of ordinary messages. */
 const SECRET_LENGTH = 8
 
-/** A failure's message without the key and the query, should a server or a cause repeat them. */
+/** A failure without the key and what the query holds, should a server or a cause repeat them. */
 function discreet(failure: LlmFailure, call: Call | undefined): LlmFailure {
-  const secrets = [call?.apiKey ?? '', call?.endpoint.search ?? ''].filter(({ length }) => length >= SECRET_LENGTH)
-  const message = secrets.reduce((text, secret) => text.replaceAll(secret, '[hidden]'), failure.message)
-  return Object.freeze({ ...failure, message: message.slice(0, MAX_MESSAGE) })
+  const secrets = call === undefined ? [] : secretsOf(call)
+  const { requestId } = failure
+  return Object.freeze({
+    ...failure,
+    message: without(secrets, failure.message, '[hidden]').slice(0, MAX_MESSAGE),
+    code: without(secrets.map(codeOfWord), failure.code, 'HIDDEN'),
+    ...(requestId !== undefined && { requestId: without(secrets, requestId, '[hidden]') }),
+  })
+}
+
+type Finish = Extract<StreamChunk, { type: 'finish' }>
+
+function discreetly(finish: Finish, call: Call): Finish {
+  const { reason } = finish
+  return reason.kind === 'error'
+    ? { ...finish, reason: { ...reason, failure: discreet(reason.failure, call) } }
+    : finish
+}
+
+/** The key, the query as it is, and its values: as they are written, and as they are read. */
+function secretsOf({ apiKey = '', endpoint }: Call): readonly string[] {
+  const written = endpoint.search.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
+  const secrets = [apiKey, endpoint.search, ...written, ...endpoint.searchParams.values()]
+  return secrets.filter(({ length }) => length >= SECRET_LENGTH)
+}
+
+/** Whole ones first: of two that begin alike, the shorter would leave the end of the longer. */
+function without(secrets: readonly string[], text: string, mark: string): string {
+  const whole = secrets.reduce((rest, secret) => rest.replaceAll(secret, mark), text)
+  return secrets.reduce((rest, secret) => withoutBeginnings(rest, secret, mark), whole)
+}
+
+/** `text` with a mark for what `secret` begins with: a quote of a body may have been cut in the middle of it. */
+function withoutBeginnings(text: string, secret: string, mark: string): string {
+  const head = secret.slice(0, SECRET_LENGTH)
+  let shown = ''
+  let from = 0
+  for (let at = text.indexOf(head); at >= 0; at = text.indexOf(head, from)) {
+    shown += text.slice(from, at) + mark
+    from = at + head.length
+    while (from < text.length && text[from] === secret[from - at]) from++
+  }
+  return shown + text.slice(from)
 }
 
 const EMPTY: LlmFailure = Object.freeze({ message: 'The server sent an empty answer', code: 'EMPTY_RESPONSE' })

@@ -13,7 +13,7 @@ import { type Meaning, meaningOf, stoppedFor } from './finish-word.ts'
 import { createPieces, type Pieces } from './pieces.ts'
 import { replayStateOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
-import { isObject, listIn, objectIn, textIn, type WireObject } from './wire-json.ts'
+import { isObject, jsonText, listIn, objectIn, textIn, type WireObject } from './wire-json.ts'
 
 /** One answer on its way. */
 export interface Translation {
@@ -96,9 +96,11 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
   }
   const detail = (more: readonly unknown[]): void => {
     for (const one of more) {
+      const text = jsonText(one)
       // Parsed, it takes many times the room of its text.
-      keep(DETAIL_WEIGHT * JSON.stringify(one).length)
-      details.push(one)
+      keep(DETAIL_WEIGHT * (text?.length ?? 0))
+      // In the place of one that is nested too deep, undefined, which no log holds: then none of them is kept.
+      details.push(text === undefined ? undefined : one)
       progressed = true
     }
   }
@@ -172,11 +174,11 @@ const isFirstChoice = (choice: unknown): choice is WireObject =>
 /** After a finish some servers send the whole content again. */
 function noteLate(delta: WireObject): void {
   if (wordsIn(delta.content) !== '' || listIn(delta.tool_calls).length > 0)
-    note('late-content', () => JSON.stringify(delta))
+    note('late-content', () => jsonText(delta) ?? wordsIn(delta.content))
 }
 
 function unreadable(wire: WireObject, before: TokenUsage | undefined): TokenUsage | undefined {
-  note('usage-unreadable', () => JSON.stringify(wire))
+  note('usage-unreadable', () => jsonText(wire) ?? '')
   return before
 }
 

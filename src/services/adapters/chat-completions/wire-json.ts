@@ -25,3 +25,13 @@ export function parseJson(text: string): { readonly value: unknown } | undefined
     return undefined
   }
 }
+
+/** A parsed value as JSON; undefined if it is nested too deep to be written, though it could be read. */
+export function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    // A RangeError of the call stack: a value that was parsed has no cycle and no accessor.
+    return undefined
+  }
+}

@@ -1,5 +1,9 @@
 /** What providers' words mean where their status alone does not say. */
 
+/** A provider's own word as a code: in capitals, at most 64, nothing but letters, digits and underscores. */
+export const codeOfWord = (word: string): string =>
+  [...word.toUpperCase().replace(/[^\p{L}\p{N}_]+/gu, '_')].slice(0, 64).join('')
+
 /** True for words that say the request does not fit into the model's context. */
 export const saysOverflow = (words: string): boolean => OVERFLOW.test(words)
 

@@ -34,8 +34,6 @@ async function muteServer() {
 const STALLS: readonly (readonly [string, Reply, number, Limit])[] = [
   ['no headers', { delayMs: 600_000 }, 1, 'firstByteTimeoutMs'],
   ['headers and nothing', { body: [hang] }, 2, 'firstByteTimeoutMs'],
-  ['the headers of an error and nothing', { status: 500, body: [hang] }, 2, 'firstByteTimeoutMs'],
-  ['half the body of an error', { status: 500, body: ['{"error":', hang] }, 3, 'idleTimeoutMs'],
   ['half a page', { headers: { 'content-type': 'text/html' }, body: ['<h1>', hang] }, 3, 'idleTimeoutMs'],
   ['half an answer in one JSON text', { headers: json, body: ['{"choices":', hang] }, 3, 'idleTimeoutMs'],
   ['blanks before a JSON text', { headers: json, body: ['\n\n', hang] }, 3, 'idleTimeoutMs'],
@@ -43,6 +41,11 @@ const STALLS: readonly (readonly [string, Reply, number, Limit])[] = [
   ['half an event', { body: ['data: {"choices"', hang] }, 3, 'idleTimeoutMs'],
   ['one delta', { body: [delta({ content: 'a' }), hang] }, 3, 'idleTimeoutMs'],
   ['a finish without an end', { body: [stopped('length'), hang] }, 3, 'idleTimeoutMs'],
+]
+/** The same of a refusal: the wait is as long, but what the status says is known. */
+const REFUSALS: readonly (readonly [string, Reply, number, Limit])[] = [
+  ['the headers of a refusal and nothing', { status: 401, body: [hang] }, 2, 'firstByteTimeoutMs'],
+  ['half the body of a refusal', { status: 401, body: ['{"error":', hang] }, 3, 'idleTimeoutMs'],
 ]
 type Limit = 'firstByteTimeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs'
 
@@ -94,16 +97,30 @@ describe('a server that stalls', () => {
     await server.requests[0]?.closed
   })
 
-  test.each(STALLS)('after %s is left at once on an abort, with no further word', async (...stall) => {
-    const [, reply, waits] = stall
+  test.each(REFUSALS)('after %s is left at the limit, and its status stands', async (...stall) => {
+    const [, reply, waits, limit] = stall
     await using server = await wireServer([reply])
-    const { clock, cancel, stalled, done } = asking(server.url, waits)
+    const { clock, stalled, done } = asking(server.url, waits)
     await stalled
-    cancel.abort()
-    expect(finishIn(await done)).toBeUndefined()
+    clock.advance(limit === 'firstByteTimeoutMs' ? 100 : 200)
+    expect(failureIn(await done)).toMatchObject({ code: 'AUTH', status: 401 })
     await server.requests[0]?.closed
     expect(clock.pending).toBe(0)
   })
+
+  test.each([...STALLS, ...REFUSALS])(
+    'after %s is left at once on an abort, with no further word',
+    async (...stall) => {
+      const [, reply, waits] = stall
+      await using server = await wireServer([reply])
+      const { clock, cancel, stalled, done } = asking(server.url, waits)
+      await stalled
+      cancel.abort()
+      expect(finishIn(await done)).toBeUndefined()
+      await server.requests[0]?.closed
+      expect(clock.pending).toBe(0)
+    },
+  )
 
   test('with a connection and nothing else is left at the limit, or on an abort', async () => {
     await using server = await muteServer()

@@ -1,0 +1,120 @@
+/** Servers that break the rules of HTTP, of JSON, or of discretion. */
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { type OpenaiCompatibleOptions, openaiCompatible } from '../../../../src/services/adapters/openai-compatible.ts'
+import { ask, failureIn, finishIn } from '../../../kit/ask-adapter.ts'
+import { DONE, delta, event, type Reply, refusal, type Step, stopped, wireServer } from '../../../kit/wire-server.ts'
+
+/** A server that says exactly this to every request, and closes or resets the connection. */
+async function rawServer(reply: string, end: 'close' | 'reset' = 'close') {
+  const server = createServer((socket: Socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      if (end === 'close') socket.end(reply)
+      else socket.write(reply, () => setTimeout(() => socket.resetAndDestroy(), 20))
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/v1`
+  return { url, [Symbol.asyncDispose]: async () => void server.close() }
+}
+
+const at = (baseURL: string, options: Partial<OpenaiCompatibleOptions> = {}) =>
+  openaiCompatible({ baseURL, model: 'm', ...options })
+
+describe('a body that says gzip and is none, of which Node never reads an end', () => {
+  const reply = 'HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\n\r\ndata: plain\n\n'
+
+  test('is left at the limit', async () => {
+    await using server = await rawServer(reply)
+    const { code } = failureIn(await ask(at(server.url, { firstByteTimeoutMs: 100, idleTimeoutMs: 100 })))
+    // A later Node may see it for what it is.
+    expect(['TIMEOUT', 'TRANSPORT']).toContain(code)
+  })
+
+  test('is left at an abort', async () => {
+    await using server = await rawServer(reply)
+    const cancel = new AbortController()
+    setTimeout(() => cancel.abort(), 100)
+    const reason = finishIn(await ask(at(server.url), {}, cancel.signal))
+    expect(reason === undefined || reason.kind === 'error').toBe(true)
+  })
+})
+
+test('a refusal is what its status says, also when its body breaks', async () => {
+  await using server = await rawServer(
+    'HTTP/1.1 429 Wait\r\nretry-after: 30\r\ncontent-length: 500\r\n\r\n{"error":',
+    'reset',
+  )
+  expect(failureIn(await ask(at(server.url)))).toMatchObject({
+    code: 'RATE_LIMIT',
+    status: 429,
+    providerRetryAfterMs: 30_000,
+  })
+})
+
+test('of two waits that are asked for the longer one counts', async () => {
+  await using server = await rawServer(
+    'HTTP/1.1 429 Wait\r\nretry-after: 3\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n',
+  )
+  expect(failureIn(await ask(at(server.url)))).toMatchObject({ code: 'RATE_LIMIT', providerRetryAfterMs: 5_000 })
+})
+
+describe('JSON that can be read and is nested too deep to be written', () => {
+  const DEEP = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`
+  const answered = [delta({ content: 'hi' }), stopped('stop')]
+  const choice = (fields: string) => event(`{"choices":[{"delta":{${fields}}}]}`)
+
+  test.each<[string, readonly Step[]]>([
+    ['among glued payloads', [`data: [${DEEP}]\ndata: 1\n\n`, ...answered, DONE]],
+    ['in details of reasoning', [choice(`"reasoning_details":[${DEEP}]`), ...answered, DONE]],
+    ['in what comes late', [...answered, choice(`"content":"late","x":${DEEP}`), DONE]],
+    ['in usage', [...answered, event(`{"usage":${DEEP}}`), DONE]],
+  ])('%s is passed over', async (_, body) => {
+    await using server = await wireServer([{ body }])
+    expect(finishIn(await ask(at(server.url)))).toEqual({ kind: 'stop' })
+  })
+
+  test('in an error leaves the error what it is', async () => {
+    await using server = await wireServer([
+      { body: [event(`{"error":{"message":"no money","code":402,"x":${DEEP}}}`)] },
+    ])
+    expect(failureIn(await ask(at(server.url)))).toMatchObject({ code: 'QUOTA', message: 'no money (code 402)' })
+  })
+})
+
+describe('a key that a server repeats', () => {
+  const apiKey = 'apikey-7Q8w7E6r5T4'
+  const inQuery = 'query+key/1a2b3c4d5e6='
+  const asked = async (reply: Reply) => {
+    await using server = await wireServer([reply])
+    const said = await ask(at(`${server.url}?v=1&key=${encodeURIComponent(inQuery)}`, { apiKey }))
+    return JSON.stringify(said)
+  }
+
+  test.each([
+    ['in a refusal', refusal(401, { error: { message: `bad key ${apiKey} in ${inQuery}` } })],
+    ['as it stood in the query', refusal(401, { error: { message: `see ?key=${encodeURIComponent(inQuery)}` } })],
+    ['in its id of the request', refusal(401, {}, { 'x-request-id': inQuery })],
+    ['cut off by the end of what is quoted', { status: 502, body: [`${'x'.repeat(100)}${apiKey}`] }],
+    ['in an error frame', { body: [event({ error: { message: 'no', code: apiKey, type: inQuery } })] }],
+    ['as why it stopped', { body: [delta({ content: 'a' }), stopped(apiKey), DONE] }],
+  ])('%s is in no failure', async (_, reply) => {
+    const said = (await asked(reply)).toLowerCase().replaceAll('_', '-')
+    expect(said).toMatch(/hidden/)
+    for (const secret of [apiKey.slice(0, 12), inQuery.slice(0, 9), encodeURIComponent(inQuery).slice(0, 9)]) {
+      expect(said).not.toContain(secret.toLowerCase())
+    }
+  })
+})
+
+test.each([
+  ['content-filter', 'CONTENT_FILTER'],
+  ['\u001b[31m\n', '_31M_'],
+  ['完了', '完了'],
+])('a server that stops for %j fails with the code %s', async (word, code) => {
+  await using server = await wireServer([{ body: [delta({ content: 'a' }), stopped(word), DONE] }])
+  expect(failureIn(await ask(at(server.url)))).toMatchObject({ code })
+})
