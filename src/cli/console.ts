@@ -24,7 +24,7 @@ export interface Console {
   error(error: unknown): void
   /** Resolves when stdout takes more. */
   ready(): Promise<void>
-  /** Resolves when all that was written has left. */
+  /** Resolves when all that was written has left, or its reader has. Rejects if stdout could not be written to. */
   flush(): Promise<void>
 }
 
@@ -34,9 +34,11 @@ const debug = debuglog('pawl')
 export function openConsole(options: { readonly json: boolean }): Console {
   const { stdout, stderr, stdin } = process
   let closed = false
-  stdout.on('error', () => {
-    // EPIPE, or a terminal that is gone: either way nothing more can be shown there.
+  let lost: Error | undefined
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // Either way nothing more can be shown there.
     closed = true
+    if (!isLeft(error, stdout.isTTY)) lost ??= error
   })
   stderr.on('error', () => {
     // The same for stderr; there is nowhere left to say it.
@@ -61,9 +63,14 @@ export function openConsole(options: { readonly json: boolean }): Console {
     ready: () => (closed || !stdout.writableNeedDrain ? Promise.resolve() : drained(stdout)),
     flush: async () => {
       await Promise.all([written(stdout), written(stderr)])
+      if (lost !== undefined) throw lost
     },
   }
 }
+
+/** A reader that left early, or a terminal that is gone; a full disk is neither, and what it holds is not all. */
+const isLeft = ({ code = '' }: NodeJS.ErrnoException, isTerminal: boolean): boolean =>
+  code === 'EPIPE' || code === 'ECONNRESET' || (isTerminal && code === 'EIO')
 
 const drained = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {

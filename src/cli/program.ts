@@ -19,12 +19,12 @@ export async function main(argv: readonly string[]): Promise<number> {
     console.error(defect)
     process.exit(1)
   })
-  const code = await perform(argv, console).catch((error: unknown) => {
+  const failed = (error: unknown): number => {
     console.error(error)
     return exitCodeOfError(error)
-  })
-  await console.flush()
-  return code
+  }
+  const code = await perform(argv, console).catch(failed)
+  return console.flush().then(() => code, failed)
 }
 
 async function perform(argv: readonly string[], console: Console): Promise<number> {

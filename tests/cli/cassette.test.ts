@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sqliteStore } from '../../src/log/stores/sqlite.ts'
@@ -6,7 +7,7 @@ import { cassette } from '../../src/services/adapters/cassette.ts'
 import { gate, pause, scripted, text } from '../../src/services/adapters/scripted.ts'
 import { workspaceTools } from '../../src/services/tools/workspace/workspace-tools.ts'
 import { ofType, startAgent } from '../kit/agents.ts'
-import { eventsIn, PATIENCE, type Place, place } from './pawl.ts'
+import { CLI, eventsIn, PATIENCE, type Place, place } from './pawl.ts'
 
 vi.setConfig(PATIENCE)
 
@@ -38,6 +39,18 @@ test('prints the whole session, which a cassette plays to an agent that asks the
   expect(err).toMatch(/^\d+ attempts of pawl demo\na recording holds the whole conversation: mind who may read it\n$/)
   expect(out).toBe((await here.pawl('log', 'asked', '--json')).out)
   expect(await again(out)).toMatchObject({ kind: 'completed', said: expect.stringContaining('npm test') })
+})
+
+// Only Linux has a device that is always full.
+test.skipIf(!existsSync('/dev/full'))('a recording that could not be written is an error', () => {
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, [CLI, 'cassette', 'asked', '--store', here.store], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  expect(stderr).toContain('ENOSPC')
+  expect(status).toBe(1)
 })
 
 test('what `pawl run --json` prints of a new session is a recording, too', async () => {

@@ -3,6 +3,7 @@
  * report that shows the server's words. What nothing is known of is left to the default.
  */
 import type { Dialect } from './chat-completions/dialect.ts'
+import { frozen } from './chat-completions/dialect-check.ts'
 
 /** A server by its name. `baseURL` and `key`, an environment variable, are those of the provider's own; none if it has none. */
 export interface Server {
@@ -175,7 +176,7 @@ const names = Object.keys(servers) as readonly DialectName[]
 
 /** The dialect of each known server; `{ ...dialects.vllm, mergeUsers: true }` is one of your own. Frozen. */
 export const dialects = Object.freeze(
-  Object.fromEntries(names.map((name) => [name, Object.freeze({ ...servers[name].dialect })])),
+  Object.fromEntries(names.map((name) => [name, frozen(servers[name].dialect)])),
 ) as { readonly [Name in DialectName]: Dialect }
 
 /** The server of that name, if it is a known one. */

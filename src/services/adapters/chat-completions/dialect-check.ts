@@ -13,7 +13,14 @@ type Check = (value: unknown, at: string) => void
 export function checkDialect(dialect: Dialect): Dialect {
   if (!isRecord(dialect)) refuse('dialect', 'must be an object of fields, such as one of `dialects` of pawl/adapters')
   fields(CHECKS)(dialect, 'dialect')
-  return Object.freeze({ ...dialect })
+  return frozen(dialect)
+}
+
+/** A copy that stays what it is, with its lists of words and rules. */
+export function frozen(dialect: Dialect): Dialect {
+  const copy = structuredClone(dialect)
+  for (const field of Object.values(copy)) Object.freeze(field)
+  return Object.freeze(copy)
 }
 
 const refuse = (at: string, problem: string): never => {
