@@ -33,7 +33,10 @@ export function createCallSlots(open: () => CallSlot): CallSlots {
   }
   const find = (fragment: WireObject, place: number, among: number): CallSlot => {
     const { index } = fragment
-    if (typeof index === 'number') return byIndex.get(index) ?? remember(byIndex, index, opened())
+    if (typeof index === 'number') {
+      const slot = byIndex.get(index)
+      return slot === undefined || isSecondOfIndex(slot, fragment) ? remember(byIndex, index, opened()) : slot
+    }
     const id = textIn(fragment.id)
     if (id !== '') return all.find((slot) => slot.id === id) ?? adopted(current, among) ?? opened()
     const meant = among > 1 ? byPlace.get(place) : current
@@ -57,6 +60,16 @@ function startsAnother(slot: CallSlot, fragment: WireObject): boolean {
   const name = nameOf(fragment)
   if (name === '' || slot.name === '') return false
   return name !== slot.name || (argumentsOf(fragment) !== '' && slot.args.closed)
+}
+
+/**
+ * Some servers number every call 0: then another id with another name, or after whole arguments, is another call. The
+ * same call told again under a new id is not, for it would run twice.
+ */
+function isSecondOfIndex(slot: CallSlot, fragment: WireObject): boolean {
+  const id = textIn(fragment.id)
+  if (id === '' || slot.id === '' || id === slot.id || nameOf(fragment) === '' || slot.name === '') return false
+  return nameOf(fragment) !== slot.name || (slot.args.closed && argumentsOf(fragment) !== slot.args.text())
 }
 
 function remember<K>(map: Map<K, CallSlot>, key: K, slot: CallSlot): CallSlot {

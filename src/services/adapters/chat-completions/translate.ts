@@ -149,6 +149,8 @@ function firstText(delta: WireObject, keys: readonly string[]): string {
   return ''
 }
 
+const MAX_REPEATED = 256
+
 type CallDelta = Extract<StreamChunk, { type: 'tool-call-delta' }>
 
 function filled(slot: CallSlot, fragment: WireObject): CallDelta {
@@ -156,8 +158,10 @@ function filled(slot: CallSlot, fragment: WireObject): CallDelta {
   slot.name = nameOf(fragment) || slot.name
   const piece = argumentsOf(fragment)
   slot.args.add(piece)
-  const name = slot.name === '' ? {} : { name: slot.name }
-  return { type: 'tool-call-delta', index: slot.index, id: slot.id, ...name, argumentsDelta: piece }
+  const name = slot.name === '' ? {} : { name: slot.name.slice(0, MAX_REPEATED) }
+  // Each delta repeats them. An id that long is minted anew anyway, and no tool has such a name.
+  const id = slot.id.length > MAX_REPEATED ? '' : slot.id
+  return { type: 'tool-call-delta', index: slot.index, id, ...name, argumentsDelta: piece }
 }
 
 const started = ({ index, kind }: Block): StreamChunk => ({ type: 'block-start', index, blockType: kind })

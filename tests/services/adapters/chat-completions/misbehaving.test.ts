@@ -118,3 +118,25 @@ test.each([
   await using server = await wireServer([{ body: [delta({ content: 'a' }), stopped(word), DONE] }])
   expect(failureIn(await ask(at(server.url)))).toMatchObject({ code })
 })
+
+describe('calls that a server identifies badly', () => {
+  const said = async (...fragments: readonly Record<string, unknown>[]) => {
+    const body = [...fragments.map((one) => delta({ tool_calls: [one] })), stopped('tool_calls'), DONE]
+    await using server = await wireServer([{ body }])
+    return ask(at(server.url))
+  }
+  const whole = (id: string, args: string) => ({ index: 0, id, function: { name: 'pay', arguments: args } })
+
+  test('are not two because one is told again under a new id', async () => {
+    const chunks = await said(whole('a', '{"eur":1}'), whole('b', '{"eur":1}'))
+    // Nor are the joined arguments anything that could run.
+    const ends = chunks.flatMap((chunk) => (chunk.type === 'block-end' ? [chunk.block] : []))
+    expect(ends).toEqual([{ type: 'tool-call', id: 'b', name: 'pay', arguments: '{"eur":1}{"eur":1}' }])
+  })
+
+  test('do not say an endless id with every piece', async () => {
+    const pieces = Array.from({ length: 100 }, () => ({ index: 0, function: { arguments: ' ' } }))
+    const chunks = await said(whole('x'.repeat(100_000), '{}'), ...pieces)
+    expect(JSON.stringify(chunks).length).toBeLessThan(150_000)
+  })
+})
