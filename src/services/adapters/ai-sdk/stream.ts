@@ -70,10 +70,11 @@ async function* answer(
   exchange.headers = response?.headers ?? {}
   watchdog.sawByte()
   const reader = stream.getReader()
+  const read = paced(reader)
   let said = false
   try {
     for (;;) {
-      const part = await watchdog.during(() => before(transport, nextAnswer(reader, translation)))
+      const part = await watchdog.during(() => before(transport, nextAnswer(read, translation)))
       if (part === undefined) throw new LlmError(said ? CLOSED : NOTHING)
       if (part.type === 'error') throw part.error
       watchdog.sawProgress()
@@ -85,18 +86,25 @@ async function* answer(
   }
 }
 
-/** Pings pass without the event loop only so often: the limits on waiting are timers. */
-const SILENT_RUN = 1_000
+/** Parts may pass without the event loop, and only so many do: an abort and the limits on waiting come from there. */
+const RUN = 1_000
+
+function paced(reader: PartReader): PartReader['read'] {
+  let read = 0
+  return async () => {
+    if (++read % RUN === 0) await new Promise(setImmediate)
+    return reader.read()
+  }
+}
 
 /** The next part that brings the answer on; the others are taken on the way. Undefined at the end. */
-async function nextAnswer(reader: PartReader, translation: Translation): Promise<WireObject | undefined> {
-  for (let silent = 1; ; silent++) {
-    const { done, value } = await reader.read()
+async function nextAnswer(read: PartReader['read'], translation: Translation): Promise<WireObject | undefined> {
+  for (;;) {
+    const { done, value } = await read()
     if (done) return undefined
     const part = isObject(value) ? value : {}
     if (isAnswer(part)) return part
     translation.take(part)
-    if (silent % SILENT_RUN === 0) await new Promise(setImmediate)
   }
 }
 

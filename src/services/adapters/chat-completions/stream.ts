@@ -55,10 +55,18 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
     }
   } catch (thrown) {
     if (exchange.cancelled()) return
-    yield* exchange.translation.fail(discreet(failureIn(exchange, thrown), call))
+    yield* lastChunks(exchange, discreet(failureIn(exchange, thrown), call))
   } finally {
     exchange.close()
   }
+}
+
+/** Once the model has said why it stopped the answer is whole, whatever becomes of the connection after that. */
+function lastChunks({ translation }: Exchange, failure: LlmFailure): readonly StreamChunk[] {
+  const isLost = failure.code === 'TRANSPORT' || failure.code === 'TIMEOUT'
+  if (!isLost || !translation.finished) return translation.fail(failure)
+  note('done-missing', failure.message)
+  return translation.end()
 }
 
 /** One request under way. */

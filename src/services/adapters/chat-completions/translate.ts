@@ -111,8 +111,10 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       const chunks: StreamChunk[] = []
       progressed = false
       if (isObject(payload.usage)) {
+        const before = usage
         usage = usageOf(payload.usage) ?? unreadable(payload.usage, usage)
-        progressed = true
+        // The same counts again are a sign of life, and no more of an answer.
+        progressed = JSON.stringify(usage) !== JSON.stringify(before)
       }
       for (const choice of listIn(payload.choices)) if (isFirstChoice(choice)) takeChoice(choice, chunks)
       progressed ||= chunks.length > 0

@@ -215,6 +215,18 @@ describe('an abort', () => {
     expect(model.doStreamCalls).toEqual([])
   })
 
+  test.each([
+    { type: 'text-delta', id: '0', delta: 'x' },
+    { type: 'tool-input-start', id: '0', toolName: 'f' },
+  ] as const)('is heard between endless parts of type $type', async (part) => {
+    const model = mock3([])
+    model.doStream = async () => ({
+      stream: new ReadableStream({ pull: (controller) => controller.enqueue(part) }),
+    })
+    const said = await ask(aiSdk(model), {}, AbortSignal.timeout(30))
+    expect(said.some(({ type }) => type === 'finish')).toBe(false)
+  })
+
   test('ends the stream without a finish, whether the model heeds it or not', async () => {
     const heedless = slow()
     const cancel = new AbortController()

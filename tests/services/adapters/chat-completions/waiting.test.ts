@@ -40,7 +40,6 @@ const STALLS: readonly (readonly [string, Reply, number, Limit])[] = [
   ['a comment', { body: [': hello\n\n', hang] }, 3, 'idleTimeoutMs'],
   ['half an event', { body: ['data: {"choices"', hang] }, 3, 'idleTimeoutMs'],
   ['one delta', { body: [delta({ content: 'a' }), hang] }, 3, 'idleTimeoutMs'],
-  ['a finish without an end', { body: [stopped('length'), hang] }, 3, 'idleTimeoutMs'],
 ]
 /** The same of a refusal: the wait is as long, but what the status says is known. */
 const REFUSALS: readonly (readonly [string, Reply, number, Limit])[] = [
@@ -48,6 +47,13 @@ const REFUSALS: readonly (readonly [string, Reply, number, Limit])[] = [
   ['half the body of a refusal', { status: 401, body: ['{"error":', hang] }, 3, 'idleTimeoutMs'],
 ]
 type Limit = 'firstByteTimeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs'
+
+/** What came before, and as what content type. */
+interface Before {
+  readonly type?: string
+  readonly first?: string
+}
+const JSON_TEXT: Before = { type: 'application/json', first: '{"choices":' }
 
 /** Asks; resolves `stalled` when the `waits`-th wait is under way. */
 function asking(url: string, waits: number, options: Partial<OpenaiCompatibleOptions> = {}) {
@@ -122,6 +128,30 @@ describe('a server that stalls', () => {
     },
   )
 
+  test.each([
+    ['stays silent', hang],
+    ['loses the connection', { kind: 'cut' }],
+  ] as const)('after it said why it stopped has answered, also if it %s', async (_, end) => {
+    await using server = await wireServer([{ body: [`${delta({ content: 'Done.' })}${stopped('stop')}`, end] }])
+    const { clock, stalled, done } = asking(server.url, 3)
+    if (end.kind === 'hang') {
+      await stalled
+      clock.advance(200)
+    }
+    expect((await done).slice(-2)).toEqual([
+      { type: 'block-end', index: 0, block: { type: 'text', text: 'Done.' } },
+      { type: 'finish', reason: { kind: 'stop' } },
+    ])
+    await server.requests[0]?.closed
+    expect(clock.pending).toBe(0)
+  })
+
+  test('with an error after it said why it stopped has failed', async () => {
+    const error = event({ error: { message: 'overloaded', code: 'server_error' } })
+    await using server = await wireServer([{ body: [delta({ content: 'Do' }), stopped('stop'), error, DONE] }])
+    expect(failureIn(await asking(server.url, 9).done).code).toBe('SERVER')
+  })
+
   test('with a connection and nothing else is left at the limit, or on an abort', async () => {
     await using server = await muteServer()
     const waited = asking(server.url, 1)
@@ -146,14 +176,17 @@ describe('a server that stalls', () => {
 
 describe('the wait for the next piece of the answer', () => {
   /** Sends `packet` 60 ms into a wait of 100, and looks 40 ms later whether that wait is over. */
-  async function isBegunAnewBy(packet: string, type?: string): Promise<boolean> {
+  async function isBegunAnewBy(
+    packet: string,
+    { type, first = delta({ content: 'a' }) }: Before = {},
+  ): Promise<boolean> {
     const clock = waitClock()
     const body = holdFetch(type)
     const options = { baseURL: 'http://127.0.0.1', model: 'm', idleTimeoutMs: 100 }
     const adapter = openaiCompatible(options, { clock })
     const done = ask(adapter)
     await clock.waiting()
-    body.send(type === undefined ? delta({ content: 'a' }) : '{"choices":')
+    body.send(first)
     await turned(clock)
     clock.advance(60)
     body.send(packet)
@@ -165,7 +198,10 @@ describe('the wait for the next piece of the answer', () => {
       expect(clock.pending).toBe(1)
       clock.advance(1)
     }
-    expect(failureIn(await done).message).toContain('100 ms (idleTimeoutMs)')
+    const reason = finishIn(await done)
+    // After a finish there is nothing that the limit could take back.
+    const failed = reason?.kind === 'error' && reason.failure.message.includes('100 ms (idleTimeoutMs)')
+    expect(failed || packet === stopped('stop')).toBe(true)
     return !over
   }
 
@@ -206,9 +242,15 @@ describe('the wait for the next piece of the answer', () => {
     expect(await isBegunAnewBy(packet)).toBe(false)
   })
 
+  test('goes on through the same usage again, and begins anew with another', async () => {
+    const told = counted({ prompt_tokens: 1, completion_tokens: 1 })
+    expect(await isBegunAnewBy(told, { first: told })).toBe(false)
+    expect(await isBegunAnewBy(counted({ prompt_tokens: 1, completion_tokens: 2 }), { first: told })).toBe(true)
+  })
+
   test('of an answer in one JSON text begins anew with any of it but blanks', async () => {
-    expect(await isBegunAnewBy('[]', 'application/json')).toBe(true)
-    expect(await isBegunAnewBy('\n \n', 'application/json')).toBe(false)
+    expect(await isBegunAnewBy('[]', JSON_TEXT)).toBe(true)
+    expect(await isBegunAnewBy('\n \n', JSON_TEXT)).toBe(false)
   })
 })
 
