@@ -34,6 +34,8 @@ export interface Violation {
 export interface InvariantChecker {
   /** Takes the next event; it need not be valid. @returns the rules it breaks. */
   check(event: unknown): readonly Violation[]
+  /** Whoever writes the log is quiet, and no batch was cut. @returns what had to come by now and did not. */
+  rest(): readonly Violation[]
   /** The log is over. @returns what is wrong with it as a whole. */
   end(): readonly Violation[]
 }
@@ -89,6 +91,10 @@ export function createInvariantChecker(): InvariantChecker {
         broken = true
         report(valid.rule, valid.message)
       }
+      return take()
+    },
+    rest() {
+      if (!broken) for (const topic of topics) topic.rest?.()
       return take()
     },
     end() {

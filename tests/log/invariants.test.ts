@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { CancelCause, SessionEvent } from '../../src/log/events.ts'
 import { RULES, type Rule } from '../../src/log/invariants/rules.ts'
-import { checkInvariants } from '../../src/log/invariants.ts'
+import { checkInvariants, createInvariantChecker } from '../../src/log/invariants.ts'
 import * as k from '../kit/logs.ts'
 
 const rulesOf = (events: Iterable<unknown>) => [
@@ -1025,4 +1025,16 @@ describe('a log whose structure is broken is checked no further', () => {
   test('every rule has a log that breaks it', () => {
     expect(new Set([...Object.keys(cases), ...Object.keys(broken)])).toEqual(new Set(Object.keys(RULES)))
   })
+})
+
+test('what must come next is missed when whoever writes the log is quiet', () => {
+  const restOf = (...drafts: k.Drafts[]) => {
+    const checker = createInvariantChecker()
+    for (const event of k.logOf(...drafts)) expect(checker.check(event)).toEqual([])
+    return checker.rest().map(({ rule }) => rule)
+  }
+  const waiting = [k.opened(), waits('m2'), k.textChunks('a'), k.answer('a'), k.stepEnd(), k.turnEnd()]
+  expect(restOf(...waiting)).toEqual(['OWED-STARTS-TURN'])
+  expect(restOf(k.textTurn())).toEqual([])
+  expect(restOf(k.opened(), waits('m2'), k.turnCancel())).toEqual(['CANCEL-CLEARS'])
 })

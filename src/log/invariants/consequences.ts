@@ -45,6 +45,10 @@ export const consequences: TopicOf = (frame, report) => {
   }
 
   return {
+    rest() {
+      if (due) report(due.rule, `${due.what} did not come after ${due.after}`)
+      if (clearing) report('CANCEL-CLEARS', 'something waits still that the cancel drops')
+    },
     check(event) {
       if (closed && OF_SERVICES.has(event.type)) report('RESUME-FIRST', `${event.type} before the session is resumed`)
       if (!isMoving(event)) return

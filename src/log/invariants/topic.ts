@@ -12,6 +12,8 @@ export type Report = (rule: Rule, message: string) => void
 export interface Topic {
   /** Judges the next event in the frame that the events before it made. */
   check(event: SessionEvent): void
+  /** No batch is under way: what had to come next would have. */
+  rest?(): void
   /** The log is over. */
   end?(): void
 }

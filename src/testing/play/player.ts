@@ -263,7 +263,8 @@ class Player {
     this.#told.compare('what the agent waits for', must.waits, is.waits)
     this.#told.compare('the timers that are set', must.timers, is.timers)
     this.#told.compare('what was asked and should not', [], this.#life.surroundings.faults)
-    this.#told.compare(RULES, [], events.flatMap((event) => this.#rules.check(event)).map(ruleOf))
+    const broken = [...events.flatMap((event) => this.#rules.check(event)), ...this.#rules.rest()]
+    this.#told.compare(RULES, [], broken.map(ruleOf))
   }
 
   /** Nothing more happens, and all that must has; or patience is over, and the comparison tells what is missing. */

@@ -123,7 +123,7 @@ describe('calls that a server identifies badly', () => {
   const said = async (...fragments: readonly Record<string, unknown>[]) => {
     const body = [...fragments.map((one) => delta({ tool_calls: [one] })), stopped('tool_calls'), DONE]
     await using server = await wireServer([{ body }])
-    return ask(at(server.url))
+    return await ask(at(server.url))
   }
   const whole = (id: string, args: string) => ({ index: 0, id, function: { name: 'pay', arguments: args } })
 
