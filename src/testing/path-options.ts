@@ -43,7 +43,7 @@ export interface AgentPathsOptions extends Partial<Budget> {
   readonly tools?: readonly (PathToolOptions | Tool | AbstractTool)[]
   /** The tools that an answer may ask for, by name, 8 at most; by default each alone, and the first two together. */
   readonly answers?: readonly (readonly string[])[]
-  /** What each hook can decide; by default all it can. */
+  /** What each hook can decide; by default all it can. One that decides something else when played is followed. */
   readonly hooks?: Partial<HookVerdicts>
   /** How many states to look at before giving up; 500,000. */
   readonly limit?: number
