@@ -15,6 +15,7 @@ export default defineConfig({
   test: {
     include: ['tests/**/*.test.ts', 'examples/**/*.test.ts'],
     globalSetup: 'tests/kit/build.ts',
+    setupFiles: 'tests/kit/seeded.ts',
     environment: 'node',
     pool: 'forks',
     maxWorkers: 2,

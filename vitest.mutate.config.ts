@@ -11,6 +11,7 @@ export default defineConfig({
     include: ['tests/machines/**/*.test.ts', 'tests/log/**/*.test.ts'],
     // A thousand schedules find much, but late; the SQLite store runs in a worker, from dist, which holds no mutant.
     exclude: ['tests/machines/simulator.test.ts', 'tests/log/stores/sqlite*.test.ts', 'tests/log/stores/sqlite/**'],
+    setupFiles: 'tests/kit/seeded.ts',
     environment: 'node',
     // A worker is started for every mutant, so that nothing outlives one.
     isolate: false,
