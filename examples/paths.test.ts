@@ -16,7 +16,7 @@ const charge = tool({
 })
 const paths = agentPaths({
   tools: [{ tool: charge, args: { cents: 500 } }],
-  hooks: { 'agent/pre-step': ['enter'], 'agent/turn-stopping': ['none'] },
+  hooks: { 'agent/pre-step': ['enter'], 'tools/post-execute': ['accept'], 'agent/turn-stopping': ['none'] },
   ...{ maxSteps: 1, extraMessages: 0, retries: 0, failures: 0, extras: 1 },
 })
 
