@@ -24,7 +24,9 @@ export interface EventReader {
  * none: an event its blank line never came for is dropped.
  */
 export function createEventReader(maxEventLength: number): EventReader {
-  const decoder = new TextDecoder()
+  // Left to drop the mark by itself, the decoder of some versions of Node drops two if the first comes in pieces.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let begun = false
   let ready: ServerEvent[] = []
   let overflown = false
   let afterCr = false
@@ -35,6 +37,11 @@ export function createEventReader(maxEventLength: number): EventReader {
       overflown ||= type === 'max-buffer-size-exceeded'
     },
   })
+  const withoutMark = (text: string): string => {
+    if (begun || text === '') return text
+    begun = true
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  }
   // A CR at the end may be half a CRLF, and the parser would keep its line until another ends, or for good. It ends one
   // either way, so it is made whole here, and the LF that may follow is dropped.
   const withWholeEnds = (text: string): string => {
@@ -51,7 +58,7 @@ export function createEventReader(maxEventLength: number): EventReader {
     if (overflown) throw tooLarge(maxEventLength)
   }
   return {
-    take: (bytes) => eventsIn(withWholeEnds(decoder.decode(bytes, { stream: true }))),
+    take: (bytes) => eventsIn(withWholeEnds(withoutMark(decoder.decode(bytes, { stream: true })))),
   }
 }
 
