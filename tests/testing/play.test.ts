@@ -34,6 +34,13 @@ const crash = { type: 'crash', recovery: 'continue' } as const
 const first = { callId: 'c1' }
 const allowed = { type: 'allowed', ...first } as const
 const settled = { type: 'settled', ...first, outcome: 'ok' } as const
+const FAILS_ONCE: readonly PathInput[] = [
+  ...ASKED,
+  { type: 'request-fails', retryable: true },
+  { type: 'error-handled' },
+  { type: 'waited' },
+  ...ANSWERED,
+]
 const approve = { type: 'approve', ...first, run: 0 } as const
 
 const PLAYED: readonly (readonly [string, readonly string[], readonly PathInput[]])[] = [
@@ -369,14 +376,7 @@ describe('what is a user’s own', () => {
       ['error'],
     ],
   ] as const)('a hook that %s is seen to, and held to it', async (_, hook, decision, ends) => {
-    const failing: readonly PathInput[] = [
-      ...ASKED,
-      { type: 'request-fails', retryable: true },
-      { type: 'error-handled' },
-      { type: 'waited' },
-      ...ANSWERED,
-    ]
-    const played = await playOn(lane, byHand('own hook', failing), {
+    const played = await playOn(lane, byHand('own hook', FAILS_ONCE), {
       hooks: { 'agent/request-error': hook as Hooks['agent/request-error'] },
     })
     expect(played.inputs[3]).toEqual({ type: 'error-handled', ...decision })
@@ -384,14 +384,7 @@ describe('what is a user’s own', () => {
   })
 
   test('a hook that asks the policy and does not wait for it is seen to do as it says', async () => {
-    const failing: readonly PathInput[] = [
-      ...ASKED,
-      { type: 'request-fails', retryable: true },
-      { type: 'error-handled' },
-      { type: 'waited' },
-      ...ANSWERED,
-    ]
-    const played = await playOn(lane, byHand('own hook', failing), {
+    const played = await playOn(lane, byHand('own hook', FAILS_ONCE), {
       hooks: {
         'agent/request-error': (_, next) => {
           void next()
@@ -399,7 +392,7 @@ describe('what is a user’s own', () => {
         },
       },
     })
-    expect(played.inputs).toEqual(failing)
+    expect(played.inputs).toEqual(FAILS_ONCE)
   })
 
   test.each([
