@@ -11,6 +11,7 @@ import { before } from './before.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
+import { discreet, discreetly } from './discretion.ts'
 import { patience } from './dispatcher.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
@@ -20,7 +21,6 @@ import { createEventReader, type ServerEvent, tooLarge } from './sse.ts'
 import { createTranslation, type Translation } from './translate.ts'
 import { createWatchdog, type Limits, type Watchdog } from './watchdog.ts'
 import { isObject, parseJson } from './wire-json.ts'
-import { codeOfWord } from './wording.ts'
 
 /** All of one request: made once per call, so a key or an address that changes is seen by the next one. */
 export interface Call {
@@ -55,15 +55,16 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
     }
   } catch (thrown) {
     if (exchange.cancelled()) return
-    yield* lastChunks(exchange, discreet(failureIn(exchange, thrown), call))
+    yield* lastChunks(exchange, thrown, discreet(failureIn(exchange, thrown), call))
   } finally {
     exchange.close()
   }
 }
 
 /** Once the model has said why it stopped the answer is whole, whatever becomes of the connection after that. */
-function lastChunks({ translation }: Exchange, failure: LlmFailure): readonly StreamChunk[] {
-  const isLost = failure.code === 'TRANSPORT' || failure.code === 'TIMEOUT'
+function lastChunks({ translation, watchdog }: Exchange, thrown: unknown, failure: LlmFailure): readonly StreamChunk[] {
+  // Not by its code: an error that the server reports may have the same, and is one.
+  const isLost = thrown instanceof ConnectionLost || watchdog.expired !== undefined
   if (!isLost || !translation.finished) return translation.fail(failure)
   note('done-missing', failure.message)
   return translation.end()
@@ -253,6 +254,9 @@ const notAStream = ({ status }: Response, body: string, type = 'application/json
 
 const MAX_ERROR_BODY = 64 * 1024
 
+/** The transport failed: the server said nothing of it. */
+class ConnectionLost extends LlmError {}
+
 /** What fetch or a read throws is a failure of transport; Node's own limits on waiting are timeouts too. */
 async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
   try {
@@ -261,60 +265,8 @@ async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
     if (thrown instanceof LlmError) throw thrown
     const causes = renderCauses(thrown)
     const code = /(?:Headers|Body|Connect) Timeout Error/.test(causes) ? 'TIMEOUT' : 'TRANSPORT'
-    throw new LlmError({ message: `${what}: ${causes}`, code }, { cause: thrown })
+    throw new ConnectionLost({ message: `${what}: ${causes}`, code }, { cause: thrown })
   }
-}
-
-const MAX_MESSAGE = 2_000
-
-/** Shorter keys are placeholders for servers that ask for none, and words of ordinary messages. */
-const SECRET_LENGTH = 8
-
-/** A failure without the key and what the query holds, should a server or a cause repeat them. */
-function discreet(failure: LlmFailure, call: Call | undefined): LlmFailure {
-  const secrets = call === undefined ? [] : secretsOf(call)
-  const { requestId } = failure
-  return Object.freeze({
-    ...failure,
-    message: without(secrets, failure.message, '[hidden]').slice(0, MAX_MESSAGE),
-    code: without(secrets.map(codeOfWord), failure.code, 'HIDDEN'),
-    ...(requestId !== undefined && { requestId: without(secrets, requestId, '[hidden]') }),
-  })
-}
-
-type Finish = Extract<StreamChunk, { type: 'finish' }>
-
-function discreetly(finish: Finish, call: Call): Finish {
-  const { reason } = finish
-  return reason.kind === 'error'
-    ? { ...finish, reason: { ...reason, failure: discreet(reason.failure, call) } }
-    : finish
-}
-
-/** The key, the query as it is, and its values: as they are written, and as they are read. */
-function secretsOf({ apiKey = '', endpoint }: Call): readonly string[] {
-  const written = endpoint.search.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
-  const secrets = [apiKey, endpoint.search, ...written, ...endpoint.searchParams.values()]
-  return secrets.filter(({ length }) => length >= SECRET_LENGTH)
-}
-
-/** Whole ones first: of two that begin alike, the shorter would leave the end of the longer. */
-function without(secrets: readonly string[], text: string, mark: string): string {
-  const whole = secrets.reduce((rest, secret) => rest.replaceAll(secret, mark), text)
-  return secrets.reduce((rest, secret) => withoutBeginnings(rest, secret, mark), whole)
-}
-
-/** `text` with a mark for what `secret` begins with: a quote of a body may have been cut in the middle of it. */
-function withoutBeginnings(text: string, secret: string, mark: string): string {
-  const head = secret.slice(0, SECRET_LENGTH)
-  let shown = ''
-  let from = 0
-  for (let at = text.indexOf(head); at >= 0; at = text.indexOf(head, from)) {
-    shown += text.slice(from, at) + mark
-    from = at + head.length
-    while (from < text.length && text[from] === secret[from - at]) from++
-  }
-  return shown + text.slice(from)
 }
 
 const EMPTY: LlmFailure = Object.freeze({ message: 'The server sent an empty answer', code: 'EMPTY_RESPONSE' })
