@@ -39,8 +39,8 @@ export interface WireOptions {
   readonly price?: Price
 }
 
-export const DEFAULT_FIRST_BYTE_MS = 60_000
-export const DEFAULT_IDLE_MS = 300_000
+const DEFAULT_FIRST_BYTE_MS = 60_000
+const DEFAULT_IDLE_MS = 300_000
 export const DEFAULT_MAX_EVENT_LENGTH = 16 * 1024 * 1024
 
 /**
