@@ -1,5 +1,7 @@
 /** What a request carries and no failure may show: its key, and the query of its address. */
 import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
+import { createMask } from '../../masking/mask.ts'
+import { MARK } from '../../masking/spans.ts'
 import { capitals } from './wording.ts'
 
 /** A request with its secrets. */
@@ -34,6 +36,10 @@ export function discreetly(finish: Finish, call: Carrying): Finish {
     ? { ...finish, reason: { ...reason, failure: discreet(reason.failure, call) } }
     : finish
 }
+
+/** Masks what the request carries in notes, for as long as the result is kept. */
+export const hiddenInNotes = (call: Carrying): object =>
+  createMask({ secrets: secretsOf(call).filter((secret) => !MARK.includes(secret)) })
 
 /** The key, the query as it is, and its values: as they are written, and as they are read. */
 function secretsOf({ apiKey = '', endpoint }: Carrying): readonly string[] {

@@ -11,7 +11,7 @@ import { before } from './before.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
-import { discreet, discreetly } from './discretion.ts'
+import { discreet, discreetly, hiddenInNotes } from './discretion.ts'
 import { patience } from './dispatcher.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
@@ -46,6 +46,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   let call: Call | undefined
   try {
     call = prepare()
+    exchange.hidden = hiddenInNotes(call)
     // In batches: awaiting each chunk on its way through every function here costs more than all else that is done.
     for await (const batch of received(await send(call, exchange), call, exchange)) {
       for (const chunk of batch) {
@@ -79,6 +80,8 @@ interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   readonly translation: Translation
   /** The caller's abort ended it, before any limit did. */
   cancelled(): boolean
+  /** Kept for as long as notes may be made of this request. */
+  hidden?: object
   /** Of the response, once there is one. */
   headers?: Headers
   /** What a status says. It stands, also where a limit ran out over the body. */
