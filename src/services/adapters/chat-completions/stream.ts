@@ -198,6 +198,7 @@ function takeAll(events: Iterable<ServerEvent>, { exchange, chunks }: { exchange
         if (failure !== undefined) throw new LlmError(failure)
         for (const chunk of translation.take(payload)) chunks.push(chunk)
         if (translation.progressed) watchdog.sawProgress()
+        if (translation.closed) watchdog.sawFinish()
       }
     }
     if (!done) continue

@@ -23,6 +23,8 @@ export interface Translation {
   readonly progressed: boolean
   /** True once the model has said why it stopped. */
   readonly finished: boolean
+  /** True once nothing of the answer itself can come any more; never where a finish comes with every piece. */
+  readonly closed: boolean
   /** Ends the blocks, then usage if known, then the finish. */
   end(): readonly StreamChunk[]
   /** Usage if known, then the failing finish; blocks stay open. */
@@ -125,6 +127,9 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
     },
     get finished() {
       return reason !== undefined
+    },
+    get closed() {
+      return reason !== undefined && finish !== 'last'
     },
     end() {
       if (words.text !== undefined) noteMarkup(words.text.said)
