@@ -1,6 +1,6 @@
 /**
- * Masks secrets: registered values wherever they stand, and what looks like a credential. A mask is pure. What was masked once
- * stays as it is when it is masked again, so that a value may pass here on every way it takes into the log.
+ * Masks secrets: registered values wherever they stand, and what looks like a credential. A mask is pure. What was
+ * masked once stays as it is when it is masked again, so that a value may pass here on every way it takes into the log.
  */
 import type { Json } from '../../log/json.ts'
 import { InvalidOption } from '../errors.ts'

@@ -12,6 +12,7 @@ export const WIRE_CHANNEL = 'pawl:wire'
 /** One tolerated oddity. `detail` is masked, then cut to 200 characters. */
 export interface WireNote {
   readonly kind:
+    | 'mislabelled'
     | 'payload-skipped'
     | 'payloads-glued'
     | 'done-missing'

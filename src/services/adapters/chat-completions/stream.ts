@@ -13,6 +13,7 @@ import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
 import { discreet, discreetly, hiddenInNotes } from './discretion.ts'
 import { patience } from './dispatcher.ts'
+import { begun, contradicts, readOf, unwrapped } from './form.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -154,11 +155,20 @@ async function* received(response: Response, { endpoint }: Call, exchange: Excha
     exchange.refusal = await refused(response, read, exchange)
     throw new LlmError(exchange.refusal)
   }
-  const type = (response.headers.get('content-type') ?? '').toLowerCase()
-  if (/html|xml/.test(type)) throw new LlmError(await mistyped(response, type, { read, watchdog }))
-  if (/\bjson\b/.test(type)) yield await whole(response, read, exchange)
-  else yield* events(read, exchange)
+  const type = typeOf(response)
+  const { form, read: body } = await begun(read, type)
+  switch (form) {
+    case 'events':
+      if (contradicts(type, form)) note('mislabelled', type)
+      return yield* events(body, exchange)
+    case 'json':
+      return yield* whole(response, body, exchange)
+    case 'other':
+      throw new LlmError(notAStream(response, (await readText(body, MAX_ERROR_BODY, watchdog)).text))
+  }
 }
+
+const typeOf = ({ headers }: Response): string => headers.get('content-type') ?? ''
 
 /** A batch for each piece of the body. */
 async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
@@ -222,38 +232,35 @@ function markedEnd(data: string): { readonly payloads: string; readonly done: bo
 }
 
 /** A server that does not stream, or that has an error for everything, answers with one JSON text. */
-async function whole(response: Response, read: Read, exchange: Exchange): Promise<Batch> {
+async function* whole(response: Response, read: Read, exchange: Exchange): AsyncGenerator<Batch> {
   const { translation, watchdog, maxEventLength } = exchange
   const { text, cut } = await readText(read, maxEventLength, watchdog)
   if (cut) throw tooLarge(maxEventLength)
   if (text.trim() === '') throw new LlmError(EMPTY)
   const payload = parseWire(text.trim())?.value
+  // By the standard a line of JSON among events is a field that nobody knows.
+  if (payload === undefined && /^data:/m.test(text)) return yield* events(readOf(text), exchange)
+  if (isObject(payload) && contradicts(typeOf(response), 'json')) note('mislabelled', typeOf(response))
   const failure = isObject(payload) ? errorIn(payload, undefined) : undefined
   if (failure !== undefined) throw new LlmError(failure)
   if (!isObject(payload) || !Array.isArray(payload.choices)) throw new LlmError(notAStream(response, text))
-  return [...translation.take(payload), ...translation.end()]
+  yield [...translation.take(payload), ...translation.end()]
 }
 
 async function refused(response: Response, read: Read, { clock, watchdog }: Exchange): Promise<LlmFailure> {
   const { status, headers } = response
   const body = await readText(read, MAX_ERROR_BODY, watchdog).then(
-    ({ text }) => text,
+    ({ text }) => unwrapped(text),
     // Of a body that stalls, breaks or cannot be inflated nothing is known, and the status has said enough.
     () => '',
   )
   return failureOfStatus({ status, headers, body, now: clock.now() })
 }
 
-const mistyped = async (
-  response: Response,
-  type: string,
-  { read, watchdog }: { readonly read: Read; readonly watchdog: Watchdog },
-): Promise<LlmFailure> => notAStream(response, (await readText(read, MAX_ERROR_BODY, watchdog)).text, type)
-
-const notAStream = ({ status }: Response, body: string, type = 'application/json'): LlmFailure => ({
-  message: `The server answered with ${type}, not with a stream: ${body.trim().slice(0, 120)}`,
+const notAStream = (response: Response, body: string): LlmFailure => ({
+  message: `The server answered with no stream, but with this (${typeOf(response) || 'no content type'}): ${body.trim().slice(0, 120)}`,
   code: 'MALFORMED_RESPONSE',
-  status,
+  status: response.status,
 })
 
 const MAX_ERROR_BODY = 64 * 1024

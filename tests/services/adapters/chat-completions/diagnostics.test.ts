@@ -30,6 +30,13 @@ test.each<[string, readonly Step[]]>([
   expect(heard).toEqual([{ kind, detail: expect.any(String) }])
 })
 
+test('a content type that the body contradicts is told to who listens', async () => {
+  const body = [stopped('length'), DONE]
+  await using server = await wireServer([{ headers: { 'content-type': 'application/json' }, body }])
+  await ask(openaiCompatible({ baseURL: server.url, model: 'm' }))
+  expect(heard).toEqual([{ kind: 'mislabelled', detail: 'application/json' }])
+})
+
 describe('what is told shows', () => {
   const SECRET = 'correct horse battery staple'
   const details = () => heard.map((note) => (note as { readonly detail: string }).detail).join('\n')

@@ -43,6 +43,31 @@ describe('a body that says gzip and is none, of which Node never reads an end', 
   })
 })
 
+describe('a body without a content type', () => {
+  const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n'
+  const message = { choices: [{ message: { content: 'a' }, finish_reason: 'stop' }] }
+  const broken = { choices: [{ message: { content: 'a' } }], error: { message: 'no', code: 'server_error' } }
+
+  test.each([
+    ['events', `${delta({ content: 'a' })}${stopped('stop')}${DONE}`, { kind: 'stop' }],
+    ['a JSON text', JSON.stringify(message), { kind: 'stop' }],
+    ['an error as JSON', JSON.stringify(broken), { kind: 'error', failure: { code: 'SERVER' } }],
+    ['nothing', '', { kind: 'error', failure: { code: 'EMPTY_RESPONSE' } }],
+    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED' } }],
+  ])('of %s is read for what it is', async (_, body, finish) => {
+    await using server = await rawServer(head + body)
+    expect(finishIn(await ask(at(server.url)))).toMatchObject(finish)
+  })
+})
+
+test.each(['text/plain', 'application/json', 'text/event-stream'])(
+  'an empty body of %s is an empty answer',
+  async (type) => {
+    await using server = await wireServer([{ headers: { 'content-type': type } }])
+    expect(failureIn(await ask(at(server.url))).code).toBe('EMPTY_RESPONSE')
+  },
+)
+
 test('a refusal is what its status says, also when its body breaks', async () => {
   await using server = await rawServer(
     'HTTP/1.1 429 Wait\r\nretry-after: 30\r\ncontent-length: 500\r\n\r\n{"error":',
