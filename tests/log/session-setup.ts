@@ -26,9 +26,15 @@ export interface Setup {
 
 /** A new session, or that of `store` opened again. */
 export async function setup(
-  options: Partial<SessionOptions> & { store?: LogStore; interfere?: Interference; steal?: boolean } = {},
+  options: Partial<SessionOptions> & {
+    store?: LogStore
+    interfere?: Interference
+    steal?: boolean
+    /** In place of what the real one has. */
+    owned?: Partial<Ownership>
+  } = {},
 ): Promise<Setup> {
-  const { store = memoryStore(), interfere = (append) => append(), steal = false, ...rest } = options
+  const { store = memoryStore(), interfere = (append) => append(), steal = false, owned, ...rest } = options
   const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 }, steal })
   const appends: Append[] = []
   const ownership: Ownership = {
@@ -37,6 +43,7 @@ export async function setup(
       appends.push({ events, options: request })
       return interfere((instead = events) => real.append(instead, request), appends.length)
     },
+    ...owned,
   }
   const session = await openSession(store, ownership, { now: () => 1_000, limits: LIMITS, ...rest })
   onTestFinished(() => session.close().catch(() => {})) // Tests that fail the store expect it to have failed.
@@ -84,11 +91,11 @@ export const result = (callId: string, step = 1): Recordable => ({
   },
 })
 
-export const answer = (callIds: readonly string[] = []): Recordable => ({
+export const answer = (callIds: readonly string[] = [], step = 1): Recordable => ({
   type: 'assistant/message',
   data: {
     turn: 1,
-    step: 1,
+    step,
     attempt: 1,
     message: {
       id: 'answer',

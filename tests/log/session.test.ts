@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Fenced, InvalidEvent, LogTooNew, NotJson } from '../../src/log/errors.ts'
+import { InvalidEvent, NotJson } from '../../src/log/errors.ts'
 import type { Recordable, SessionEvent } from '../../src/log/events.ts'
-import { openSession } from '../../src/log/session.ts'
-import { memoryStore } from '../../src/log/stores/memory.ts'
 import {
   answer,
   call,
@@ -234,65 +232,5 @@ describe('what a session knows of its log', () => {
     const { session: again, appends } = await setup({ store })
     await again.close()
     expect(appends).toEqual([])
-  })
-})
-
-describe('opening a log that breaks a rule', () => {
-  const start = { type: 'turn/start', seq: 0, time: 1, data: { turn: 1, limits: LIMITS } } as const
-  const broken: { name: string; events: unknown[]; error: unknown }[] = [
-    { name: 'a gap', events: [start, { ...start, seq: 2 }], error: { name: 'InvalidLog', seq: 1 } },
-    { name: 'time going back', events: [start, { ...start, seq: 1, time: 0 }], error: { name: 'InvalidLog', seq: 1 } },
-    { name: 'a bad shape', events: [{ ...start, data: { turn: 'one' } }], error: { name: 'InvalidLog', seq: 0 } },
-    { name: 'an unknown type', events: [{ ...start, type: 'turn/paused' }], error: { name: 'LogTooNew' } },
-    {
-      name: 'a replacement of what is not there',
-      events: [
-        { type: 'user/message', seq: 0, time: 1, data: user('a'), surfaceOp: 'append' },
-        {
-          ...{ type: 'user/message', seq: 1, time: 1, data: user('b'), sourceEventSeqs: [0] },
-          surfaceOp: { op: 'replace', start: 0, end: 9 },
-        },
-      ],
-      error: { name: 'InvalidLog', seq: 1, rule: 'SURFACE' },
-    },
-    {
-      name: 'events the head does not count',
-      events: [start, { ...start, seq: 1 }, { ...start, seq: 2 }],
-      error: { rule: 'HEAD' },
-    },
-  ]
-
-  test.each(broken)('$name is refused', async ({ events, error }) => {
-    const store = memoryStore()
-    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
-    async function* read() {
-      yield* events as SessionEvent[]
-    }
-    const opening = openSession({ ...store, read }, { ...real, head: 2 }, { now: () => 1, limits: LIMITS })
-    await expect(opening).rejects.toMatchObject(error as object)
-  })
-
-  test('a log that a thief wrote to while it was being opened is not broken: its opener is fenced', async () => {
-    const store = memoryStore()
-    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
-    const thief = await store.acquire('s', { steal: true })
-    await thief.append([{ type: 'step/start', seq: 0, time: 1, data: { turn: 1, step: 1 } }], {
-      expectedSeq: 0,
-    })
-    // The word of it is still on its way.
-    const opening = openSession(
-      store,
-      { ...real, lost: new AbortController().signal },
-      { now: () => 1, limits: LIMITS },
-    )
-    await expect(opening).rejects.toThrow(Fenced)
-  })
-
-  test('[persist-015] a header of a later format is refused', async () => {
-    const store = memoryStore()
-    const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 } })
-    const header = { ...real.header, format: 2 as unknown as 1 }
-    const opening = openSession(store, { ...real, header }, { now: () => 1, limits: LIMITS })
-    await expect(opening).rejects.toThrow(LogTooNew)
   })
 })
