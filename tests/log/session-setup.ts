@@ -1,5 +1,5 @@
 /** What the session's tests start from: a session over a memory store whose appends can be held, failed or lost. */
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import type { Recordable, SessionEvent } from '../../src/log/events.ts'
 import type { UserMessage } from '../../src/log/messages.ts'
 import { openSession, type Session, type SessionOptions } from '../../src/log/session.ts'
@@ -112,6 +112,17 @@ export const answer = (callIds: readonly string[] = [], step = 1): Recordable =>
   },
 })
 
+/** Timers stand still until they are advanced. */
+export function useFakeTimers(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+}
+
+/** How many timers keep the process alive. */
+export const holding = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+
 /** Something to wait for, with the means to end the wait. */
 export function latch(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {}
@@ -131,3 +142,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 export const types = (events: readonly SessionEvent[]): string[] => events.map((event) => event.type)
+
+export function fail(what: string): never {
+  throw new Error(what)
+}

@@ -53,10 +53,12 @@ class CountWaiters implements Waiters {
   reach(value: number): void {
     this.#count = value
     if (this.#waiting.length === 0) return
-    const before = this.#waiting
-    const after = before.filter((waiter) => waiter.goal > value)
+    const after: Waiter[] = []
+    for (const waiter of this.#waiting) {
+      if (waiter.goal > value) after.push(waiter)
+      else waiter.resolve()
+    }
     this.#waiting = after.length === 0 ? NOBODY : after
-    for (const waiter of before) if (waiter.goal <= value) waiter.resolve()
   }
 
   fail(error: PawlError): void {
@@ -68,7 +70,12 @@ class CountWaiters implements Waiters {
 }
 
 /** `promise`, or a rejection with `onTimeout()` when it takes over `ms` of real time. The timer holds the process, if it `holds`. */
-export async function within<T>(promise: Promise<T>, ms: number, onTimeout: () => PawlError, holds = true): Promise<T> {
+export async function within<T>(
+  promise: Promise<T>,
+  ms: number,
+  onTimeout: () => PawlError,
+  holds: boolean,
+): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(onTimeout()), Math.min(ms, 2 ** 31 - 1))
