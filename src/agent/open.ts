@@ -3,6 +3,7 @@
  * on, and commands from elsewhere are served.
  */
 import { type AnyActorRef, createActor } from 'xstate'
+import { sessionPatience } from '../log/patience.ts'
 import { openSession } from '../log/session.ts'
 import type { LogStore, Ownership } from '../log/store.ts'
 import { type ChartPorts, provideEffects } from '../machines/live.ts'
@@ -41,7 +42,10 @@ export async function openAgent(
   checked: Checked,
   watch: Watch,
 ): Promise<Agent> {
-  const { ownership, refused } = await restoreUnsaved(store, taken, options.fallbackDir)
+  const { ownership, refused } = await restoreUnsaved(store, taken, {
+    folder: options.fallbackDir,
+    patience: sessionPatience(checked.storeTimeoutMs),
+  })
   const living = new LivingAgent({ store, ownership, options, checked, watch })
   const session = await openSession(store, ownership, living)
   const snapshot = living.loaded()
