@@ -221,6 +221,8 @@ export class LivingAgent
 
   async plugIn(agent: Agent, plugins: readonly Plugin[]): Promise<void> {
     for (const plugin of plugins) {
+      // One before it closed the agent, which may be over already.
+      if (this.closing.begun) return
       await contained('a plug-in', () => {
         const given: unknown = plugin(agent)
         if (typeof given === 'function') this.#disposers = [...this.#disposers, given as Disposer]

@@ -68,17 +68,25 @@ export async function openAgent(
   await living.plugIn(agent, options.plugins ?? [])
   // Robbed meanwhile: recording would find it out as if it were a defect of the chart.
   session.checkOwner()
-  if (living.status.value === 'failed' || options.signal?.aborted) {
+  if (living.closing.begun || living.status.value === 'failed' || options.signal?.aborted) {
     // Rejects with the failure, if there is one.
     await agent.close()
-    throw options.signal?.reason
+    options.signal?.throwIfAborted()
+    // A plug-in closed it, before anything was carried on.
+    return agent
   }
   for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 
   // The start itself closes the batch in hand: the cancel is taken in the one that records it.
   if (cancel !== undefined) living.withFirstRecord(() => mailbox.takeCancel(cancel))
   actor.start()
-  // Only the store can fail here, and then the session fails with it.
-  mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
+  try {
+    // Only the store can fail here, and then the session fails with it.
+    mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
+  } catch (error) {
+    // Nobody will hold it. Why it cannot be closed either says less.
+    await agent.close().catch(() => {})
+    throw error
+  }
   return agent
 }
