@@ -9,8 +9,14 @@ export default defineConfig({
   ...(base.resolve === undefined ? {} : { resolve: base.resolve }),
   test: {
     include: ['tests/machines/**/*.test.ts', 'tests/log/**/*.test.ts'],
-    // A thousand schedules find much, but late; the SQLite store runs in a worker, from dist, which holds no mutant.
-    exclude: ['tests/machines/simulator.test.ts', 'tests/log/stores/sqlite*.test.ts', 'tests/log/stores/sqlite/**'],
+    // A thousand schedules and thousands of damaged logs find much, but late; the SQLite store runs in a worker, from
+    // dist, which holds no mutant.
+    exclude: [
+      'tests/machines/simulator.test.ts',
+      'tests/log/invariants/damage.test.ts',
+      'tests/log/stores/sqlite*.test.ts',
+      'tests/log/stores/sqlite/**',
+    ],
     setupFiles: 'tests/kit/seeded.ts',
     environment: 'node',
     // A worker is started for every mutant, so that nothing outlives one.

@@ -309,7 +309,7 @@ describe('silence', () => {
   })
 
   test.each([0, -1, Number.NaN, 2 ** 31, Number.POSITIVE_INFINITY])('[http-018] %d is no limit', (ms) => {
-    for (const name of ['firstByteTimeoutMs', 'idleTimeoutMs', 'totalTimeoutMs']) {
+    for (const name of ['firstByteTimeoutMs', 'idleTimeoutMs', 'endTimeoutMs', 'totalTimeoutMs']) {
       expect(() => deepseek({ [name]: ms })).toThrow(InvalidOption)
     }
   })

@@ -55,6 +55,9 @@ test('a thousand paths through the chart happen to a real agent as they are told
 
 test('paths are played by their label, and one that is not there is told', { timeout: 120_000 }, async () => {
   const labels = (await paths('--list')).stdout.trim().split('\n')
+  expect(labels).toContain(
+    'retry on step 1, then crash while waiting to retry, then cancel while waiting to retry keeping the inbox: aborted',
+  )
   // Two parts of the budget may each have a path of one name.
   const label = labels.find((one, index) => labels.indexOf(one) < index) ?? labels[0] ?? ''
   const { stdout } = await paths('--label', label, '--json')

@@ -11,7 +11,7 @@ import { v2, v3, v4 } from './ai-sdk/forms.ts'
 import type { AiSdkModel, PartStream } from './ai-sdk/model.ts'
 import { type AiSdkOptions, checkOptions } from './ai-sdk/options.ts'
 import { streamParts } from './ai-sdk/stream.ts'
-import { limitsOf } from './chat-completions/options.ts'
+import { DEFAULT_MAX_EVENT_LENGTH, limitsOf } from './chat-completions/options.ts'
 
 /**
  * A model of the AI SDK (of its specification v2, v3 or v4) as an adapter.
@@ -23,7 +23,7 @@ export function aiSdk(
   { clock }: { readonly clock: Clock } = { clock: systemClock },
 ): ModelAdapter {
   checkOptions(model, options)
-  const { contextWindow, price } = options
+  const { contextWindow, price, maxEventLength = DEFAULT_MAX_EVENT_LENGTH } = options
   const limits = limitsOf(options)
   return {
     provider: options.provider ?? model.provider,
@@ -35,7 +35,13 @@ export function aiSdk(
     },
     stream(request, { signal }) {
       const tools = new Set(request.tools?.map(({ name }) => name))
-      return streamParts((transport) => asked(model, request, { options, transport }), { signal, limits, clock, tools })
+      return streamParts((transport) => asked(model, request, { options, transport }), {
+        signal,
+        limits,
+        clock,
+        maxEventLength,
+        tools,
+      })
     },
   }
 }

@@ -47,11 +47,6 @@ export function finishOf(thrown: unknown, signal: AbortSignal): FinishReason {
   return { kind: signal.aborted || failure.code === 'ABORTED' ? 'aborted' : 'error', failure }
 }
 
-/** True for a value that has the shape of a failure, with every fact in range and no other key. */
-export function isFailure(value: unknown): value is LlmFailure {
-  return readFailure(value) !== undefined
-}
-
 /**
  * The message of a thrown value and of what caused it: `message [member; member]: cause`. A cause whose text its
  * wrapper already repeats is said once; what cannot be read gives a placeholder for that part alone.
@@ -99,6 +94,7 @@ function statedFailure(thrown: unknown): LlmFailure | undefined {
   return failure !== undefined && ownData(thrown, 'code') === failure.code ? failure : undefined
 }
 
+/** A value that has the shape of a failure, with every fact in range and no other key. */
 function readFailure(value: unknown): LlmFailure | undefined {
   const message = ownData(value, 'message')
   const code = ownData(value, 'code')

@@ -4,7 +4,7 @@
  */
 import { KNOWN } from '../../log/events.ts'
 import { type Json, toJson } from '../../log/json.ts'
-import type { StreamChunk, UserMessage } from '../../log/messages.ts'
+import type { StreamChunk } from '../../log/messages.ts'
 import type { RequestHeader } from '../../log/requests.ts'
 import type { CallResult } from '../verdicts.ts'
 import type { Mask, TextKind } from './mask.ts'
@@ -61,10 +61,6 @@ export function maskEvent(mask: Mask, type: string, data: Json): Json {
   if (type !== 'tool/late-result' || !isFields(data)) return masked(mask, data, 'text')
   return withFields(data, (key, value) => (key === 'outcome' ? mask.json(value) : value))
 }
-
-/** A message as it may be recorded. */
-export const maskMessage = (mask: Mask, message: UserMessage): UserMessage =>
-  masked(mask, message as unknown as Json, 'text') as unknown as UserMessage
 
 /** A call's result as it may be recorded: what is text there is often JSON. */
 export const maskResult = (mask: Mask, result: CallResult): CallResult =>

@@ -1,6 +1,6 @@
 /**
- * Masks secrets: registered values wherever they stand, and what looks like a credential. Pure. What was masked once
- * stays as it is when it is masked again, so that a value may pass here on every way it takes into the log.
+ * Masks secrets: registered values wherever they stand, and what looks like a credential. A mask is pure. What was
+ * masked once stays as it is when it is masked again, so that a value may pass here on every way it takes into the log.
  */
 import type { Json } from '../../log/json.ts'
 import { InvalidOption } from '../errors.ts'
@@ -36,10 +36,34 @@ export interface Mask {
 /** Shorter values are parts of ordinary words. */
 const LEAST = 4
 
-/** @throws InvalidOption naming `secrets[i]`, never its value. */
+/**
+ * The mask of these secrets: the same one for as long as somebody has it.
+ * @throws InvalidOption naming `secrets[i]`, never its value.
+ */
 export function createMask({ secrets = [] }: MaskOptions = {}): Mask {
   checkSecrets(secrets)
-  return secrets.length === 0 ? patternsOnly : maskOf(secrets)
+  if (secrets.length === 0) return patternsOnly
+  const key = JSON.stringify(secrets)
+  const known = inUse.get(key)?.deref()
+  if (known !== undefined) return known
+  const mask = maskOf(secrets)
+  inUse.set(key, new WeakRef(mask))
+  dropped.register(mask, key)
+  return mask
+}
+
+/** Masks that somebody has, by their secrets. */
+const inUse = new Map<string, WeakRef<Mask>>()
+const dropped = new FinalizationRegistry<string>((key) => {
+  if (inUse.get(key)?.deref() === undefined) inUse.delete(key)
+})
+
+/**
+ * A text under every mask that is in use: for what the whole process may see, and what belongs to no agent that could
+ * be asked for its own.
+ */
+export function maskedByAll(text: string): string {
+  return [...inUse.values()].reduce((shown, ref) => ref.deref()?.text(shown) ?? shown, patternsOnly.text(text))
 }
 
 function maskOf(secrets: readonly string[]): Mask {

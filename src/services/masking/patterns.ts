@@ -23,7 +23,7 @@ interface Pattern {
 }
 
 /** Keys whose values are masked, in JSON and (the credentials among them) in text; `-` and `_` may part the words. */
-export const SECRET_KEYS = [
+const SECRET_KEYS = [
   'authorization',
   'proxy authorization',
   'cookie',

@@ -33,6 +33,7 @@ export interface CorpusAdapter {
   readonly dialect?: JsonObject
   readonly firstByteMs?: number
   readonly idleMs?: number
+  readonly endMs?: number
   readonly totalMs?: number
   readonly eventLength?: number
 }

@@ -16,12 +16,13 @@ export const PRESETS = ['openai-compatible', 'deepseek'] as const
 
 /** One adapter for a file. */
 export function adapterFor(spec: CorpusAdapter, { baseURL, clock }: Reach): ModelAdapter {
-  const { model, firstByteMs, idleMs, totalMs, eventLength } = spec
+  const { model, firstByteMs, idleMs, endMs, totalMs, eventLength } = spec
   const options = {
     apiKey: 'sk-corpus-key',
     baseURL,
     ...(firstByteMs !== undefined && { firstByteTimeoutMs: firstByteMs }),
     ...(idleMs !== undefined && { idleTimeoutMs: idleMs }),
+    ...(endMs !== undefined && { endTimeoutMs: endMs }),
     ...(totalMs !== undefined && { totalTimeoutMs: totalMs }),
     ...(eventLength !== undefined && { maxEventLength: eventLength }),
   }

@@ -1,6 +1,7 @@
 /** The blocks of one answer, numbered as they open, each with what the provider gave beside it. */
 import type { Json } from '../../../log/json.ts'
 import type { ContentBlock, StreamChunk } from '../../../log/messages.ts'
+import { checkCount } from '../chat-completions/bounds.ts'
 import { isObject } from '../chat-completions/wire-json.ts'
 import { jsonOf } from './json.ts'
 
@@ -13,7 +14,10 @@ export interface Slot {
 }
 
 export interface Blocks {
-  /** Opens the next block. */
+  /**
+   * Opens the next block.
+   * @throws LlmError MALFORMED_RESPONSE for more than an answer may have.
+   */
   open(type: string): Slot
   readonly all: readonly Slot[]
   /** What was given beside each, null for nothing. */
@@ -25,6 +29,7 @@ export function createBlocks(): Blocks {
   const all: Slot[] = []
   return {
     open(type) {
+      checkCount(all.length)
       const slot: Slot = { index: all.length, type, metadata: undefined }
       all.push(slot)
       return slot

@@ -4,7 +4,9 @@
  */
 import type { StreamChunk } from '../../../log/messages.ts'
 import { LlmError } from '../../errors.ts'
+import { checkCount } from '../chat-completions/bounds.ts'
 import { note } from '../chat-completions/diagnostics.ts'
+import { createPieces, type Pieces } from '../chat-completions/pieces.ts'
 import { textIn, type WireObject } from '../chat-completions/wire-json.ts'
 import { type Blocks, ended, metadataIn, type Slot, started } from './blocks.ts'
 
@@ -29,7 +31,7 @@ export interface Calls {
 interface Input {
   readonly id: string
   readonly name: string
-  readonly parts: string[]
+  readonly said: Pieces
   readonly metadata: unknown
   /** Absent while it may yet turn out to be the provider's own. */
   readonly slot?: Slot
@@ -51,7 +53,8 @@ export function createCalls({ open }: Blocks, tools: ReadonlySet<string>): Calls
       const id = textIn(wireId)
       const name = textIn(toolName)
       if (providerExecuted === true || inputs.has(id)) return []
-      const input = { id, name, parts: [], metadata: metadataIn(providerMetadata) }
+      checkCount(inputs.size)
+      const input = { id, name, said: createPieces(), metadata: metadataIn(providerMetadata) }
       const shown = tools.has(name) && !made.has(id) ? opened(id, name, '') : undefined
       inputs.set(id, { ...input, ...(shown && { slot: shown.slot }) })
       return shown?.chunks ?? []
@@ -60,7 +63,7 @@ export function createCalls({ open }: Blocks, tools: ReadonlySet<string>): Calls
       const input = inputs.get(textIn(id))
       const piece = textIn(delta)
       if (input === undefined || piece === '') return []
-      input.parts.push(piece)
+      input.said.add(piece)
       return input.slot ? [{ type: 'tool-call-delta', index: input.slot.index, argumentsDelta: piece }] : []
     },
     made({ toolCallId, toolName, input, providerMetadata }) {
@@ -87,8 +90,8 @@ export function createCalls({ open }: Blocks, tools: ReadonlySet<string>): Calls
       return [...inputs.values()][0]?.name
     },
     endAll: () =>
-      [...inputs.values()].flatMap(({ id, name, parts, slot }) =>
-        slot === undefined ? [] : [ended(slot, { type: 'tool-call', id, name, arguments: parts.join('') })],
+      [...inputs.values()].flatMap(({ id, name, said, slot }) =>
+        slot === undefined ? [] : [ended(slot, { type: 'tool-call', id, name, arguments: said.text() })],
       ),
     get any() {
       return made.size > 0

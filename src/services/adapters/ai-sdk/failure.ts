@@ -2,8 +2,8 @@
  * What a provider's package throws, as a failure. Its errors are told by the names they bear, so that copies of the SDK
  * in any number and version are understood; a request's headers, body and query are never part of a message.
  */
+import { PawlError } from '../../../log/errors.ts'
 import type { LlmFailure } from '../../../log/messages.ts'
-import { LlmError } from '../../errors.ts'
 import { failureOf, renderCauses } from '../../llm/failure.ts'
 import { createMask } from '../../masking/mask.ts'
 import { failureOfFrame, failureOfStatus, requestIdIn } from '../chat-completions/refusal.ts'
@@ -22,7 +22,7 @@ export interface Facts {
 
 /** The failure of a value that a model threw, or gave as an `error` part. */
 export function failureOfModel(thrown: unknown, facts: Facts): LlmFailure {
-  const failure = thrown instanceof LlmError ? failureOf(thrown) : failureOfForeign(thrown, facts.now)
+  const failure = thrown instanceof PawlError ? failureOf(thrown) : failureOfForeign(thrown, facts.now)
   const requestId = failure.requestId ?? requestIdIn(headersOf(facts.headers)).requestId ?? facts.id.slice(0, 200)
   return Object.freeze({
     ...failure,
@@ -34,12 +34,18 @@ export function failureOfModel(thrown: unknown, facts: Facts): LlmFailure {
 /** Whatever a foreign error's accessors do, there is a failure. */
 function failureOfForeign(thrown: unknown, now: number): LlmFailure {
   try {
-    return known(thrown, now) ?? failureOf(thrown)
+    return known(thrown, now) ?? unknown(thrown)
   } catch {
     // Reading what was thrown threw: only its own code can land here.
-    return failureOf(thrown)
+    return unknown(thrown)
   }
 }
+
+/** Never by a failure that it carries: what a provider's server said may stand there, as if it were ours. */
+const unknown = (thrown: unknown): LlmFailure => ({
+  message: renderCauses(thrown) || 'The provider failed and gave no reason',
+  code: 'UNKNOWN',
+})
 
 function known(thrown: unknown, now: number): LlmFailure | undefined {
   if (typeof thrown === 'string') return failureOfFrame({ error: thrown })

@@ -41,19 +41,19 @@ export type FileOf<V extends Version> = Shapes[V]['file']
 export type ImageOf<V extends Version> = Shapes[V]['image']
 export type ExtraOf<V extends Version> = Shapes[V]['extra']
 
-export interface WithOptions {
+interface WithOptions {
   providerOptions?: PlainOptions
 }
 
 export type TextPart = { type: 'text'; text: string } & WithOptions
-export type ReasoningPart = { type: 'reasoning'; text: string } & WithOptions
+type ReasoningPart = { type: 'reasoning'; text: string } & WithOptions
 export type FilePart<V extends Version> = {
   type: 'file'
   data: FileOf<V>
   mediaType: string
   filename?: string
 } & WithOptions
-export type CallPart = {
+type CallPart = {
   type: 'tool-call'
   toolCallId: string
   toolName: string

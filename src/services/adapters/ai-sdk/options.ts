@@ -28,6 +28,8 @@ export interface AiSdkOptions {
   readonly idleTimeoutMs?: number
   /** ms of waiting for one answer in all; none by default. */
   readonly totalTimeoutMs?: number
+  /** Characters of one part of the answer that are kept, all that stands beside it included; 16 Mi by default. */
+  readonly maxEventLength?: number
 }
 
 /** @throws InvalidOption naming what cannot be. */

@@ -19,6 +19,8 @@ export interface Reach {
   readonly signal: AbortSignal
   readonly limits: Limits
   readonly clock: Clock
+  /** The most that one part may weigh, in characters. */
+  readonly maxEventLength: number
   /** Names of the tools that the model may ask for. */
   readonly tools: ReadonlySet<string>
 }
@@ -26,14 +28,14 @@ export interface Reach {
 /** Asks with `begin`, whose signal ends the request at its provider, and streams the answer. */
 export async function* streamParts(
   begin: (transport: AbortSignal) => Promise<PartStream>,
-  { signal, limits, clock, tools }: Reach,
+  { signal, limits, clock, maxEventLength, tools }: Reach,
 ): AsyncGenerator<StreamChunk> {
   if (signal.aborted) return
   const transport = new AbortController()
   const abort = () => transport.abort(ABORTED)
   signal.addEventListener('abort', abort, { once: true })
   const watchdog = createWatchdog(limits, { clock, abort })
-  const translation = createTranslation(tools)
+  const translation = createTranslation(tools, maxEventLength)
   const exchange: Exchange = { transport: transport.signal, watchdog, translation, headers: {} }
   try {
     for await (const chunk of answer(begin, exchange)) {

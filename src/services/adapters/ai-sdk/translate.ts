@@ -4,29 +4,37 @@
  */
 import type { OpaqueBlock, StreamChunk } from '../../../log/messages.ts'
 import { LlmError } from '../../errors.ts'
+import { createRoom } from '../chat-completions/bounds.ts'
 import { note } from '../chat-completions/diagnostics.ts'
 import { listIn, objectIn, textIn, type WireObject } from '../chat-completions/wire-json.ts'
 import { createBlocks, ended, metadataIn, started } from './blocks.ts'
 import { createCalls } from './calls.ts'
 import { finishReason } from './finish.ts'
 import { isFields, jsonOf } from './json.ts'
+import { isAnswer } from './parts.ts'
 import { replayStateOf } from './replay.ts'
 import { usageIn } from './usage.ts'
+import { weightOf } from './weight.ts'
 import { createWords } from './words.ts'
 
 /** One answer on its way. */
 export interface Translation {
   /**
    * The chunks of one part that is no error; those of a `finish` part are the last.
-   * @throws LlmError for what the adapter cannot do: an approval, a call that is ours and was run elsewhere.
+   * @throws LlmError for what the adapter cannot do: an approval, a call that is ours and was run elsewhere; and for
+   * more than an answer may hold.
    */
   take(part: WireObject): readonly StreamChunk[]
   /** What the provider calls the answer; '' until it says so. */
   readonly id: string
 }
 
-/** A translation that has seen nothing yet. `tools` are the names of the tools that the model may ask for. */
-export function createTranslation(tools: ReadonlySet<string>): Translation {
+/**
+ * A translation that has seen nothing yet. `tools` are the names of the tools that the model may ask for,
+ * `maxEventLength` is the most that one part may weigh.
+ */
+export function createTranslation(tools: ReadonlySet<string>, maxEventLength: number): Translation {
+  const room = createRoom()
   const blocks = createBlocks()
   const words = createWords(blocks)
   const calls = createCalls(blocks, tools)
@@ -56,6 +64,8 @@ export function createTranslation(tools: ReadonlySet<string>): Translation {
     return keep('ai-sdk/tool-call', fields, providerMetadata)
   }
   const take = (part: WireObject): readonly StreamChunk[] => {
+    // Of a finish nothing is kept any more, and of what is no answer only the last.
+    if (part.type !== 'finish' && isAnswer(part)) room.take(weightOf(part, maxEventLength))
     switch (part.type) {
       case 'text-start':
         return words.start('text', part)

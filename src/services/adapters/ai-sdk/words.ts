@@ -3,6 +3,8 @@
  * there is something to say: what stays empty, with nothing beside it, is no block.
  */
 import type { StreamChunk } from '../../../log/messages.ts'
+import { checkCount } from '../chat-completions/bounds.ts'
+import { createPieces, type Pieces } from '../chat-completions/pieces.ts'
 import { textIn, type WireObject } from '../chat-completions/wire-json.ts'
 import { type Blocks, ended, metadataIn, type Slot, started } from './blocks.ts'
 
@@ -21,7 +23,7 @@ export interface Words {
 
 interface Run {
   readonly kind: Kind
-  readonly parts: string[]
+  readonly said: Pieces
   slot: Slot | undefined
 }
 
@@ -31,8 +33,12 @@ export function createWords({ open }: Blocks): Words {
   let visible = false
 
   const runOf = (kind: Kind, id: string): Run => {
-    const run = runs.get(keyOf(kind, id)) ?? { kind, parts: [], slot: undefined }
-    runs.set(keyOf(kind, id), run)
+    const key = keyOf(kind, id)
+    const known = runs.get(key)
+    if (known !== undefined) return known
+    checkCount(runs.size)
+    const run: Run = { kind, said: createPieces(), slot: undefined }
+    runs.set(key, run)
     return run
   }
   const take = (run: Run, text: string, metadata: unknown): readonly StreamChunk[] => {
@@ -43,27 +49,27 @@ export function createWords({ open }: Blocks): Words {
     if (metadata !== undefined) slot.metadata = metadata
     const begun = begins ? [started(slot)] : []
     if (text === '') return begun
-    run.parts.push(text)
+    run.said.add(text)
     visible ||= run.kind === 'text' && text.trim() !== ''
     return [...begun, { type: `${run.kind}-delta`, index: slot.index, text }]
   }
-  const close = (key: string, { kind, parts, slot }: Run): readonly StreamChunk[] => {
+  const close = (key: string, { kind, said, slot }: Run): readonly StreamChunk[] => {
     runs.delete(key)
-    return slot === undefined ? [] : [ended(slot, { type: kind, text: parts.join('') })]
+    return slot === undefined ? [] : [ended(slot, { type: kind, text: said.text() })]
   }
-  const said = (kind: Kind, { id, delta, providerMetadata }: WireObject): readonly StreamChunk[] =>
+  const say = (kind: Kind, { id, delta, providerMetadata }: WireObject): readonly StreamChunk[] =>
     take(runOf(kind, textIn(id)), textIn(delta), metadataIn(providerMetadata))
 
   return {
     start(kind, part) {
       const key = keyOf(kind, textIn(part.id))
       const before = runs.get(key)
-      return [...(before === undefined ? [] : close(key, before)), ...said(kind, { ...part, delta: '' })]
+      return [...(before === undefined ? [] : close(key, before)), ...say(kind, { ...part, delta: '' })]
     },
-    delta: said,
+    delta: say,
     end(kind, part) {
       const key = keyOf(kind, textIn(part.id))
-      const last = said(kind, { ...part, delta: '' })
+      const last = say(kind, { ...part, delta: '' })
       return [...last, ...close(key, runOf(kind, textIn(part.id)))]
     },
     endAll: () => [...runs].flatMap(([key, run]) => close(key, run)),

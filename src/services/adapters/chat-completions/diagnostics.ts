@@ -1,16 +1,18 @@
 /**
  * What an adapter tolerated, for whoever watches: a channel of Node's `diagnostics_channel`, free when nobody
- * listens. Nothing that is published here changes an answer.
+ * listens. Nothing that is published here changes an answer, and no secret is: a channel is the whole process's, so
+ * those of every agent and of every request under way are masked, whoever they belong to.
  */
 import { channel } from 'node:diagnostics_channel'
-import { createMask } from '../../masking/mask.ts'
+import { maskedByAll } from '../../masking/mask.ts'
 
 /** Subscribe to it by name: `diagnostics_channel.subscribe('pawl:wire', (note) => ...)`. */
 export const WIRE_CHANNEL = 'pawl:wire'
 
-/** One tolerated oddity. `detail` is cut to 200 characters; what looks like a credential in it is masked. */
+/** One tolerated oddity. `detail` is masked, then cut to 200 characters. */
 export interface WireNote {
   readonly kind:
+    | 'mislabelled'
     | 'payload-skipped'
     | 'payloads-glued'
     | 'done-missing'
@@ -30,7 +32,5 @@ const wire = channel(WIRE_CHANNEL)
 export function note(kind: WireNote['kind'], detail: string | (() => string | undefined) = ''): void {
   if (!wire.hasSubscribers) return
   const told = typeof detail === 'string' ? detail : detail()
-  if (told !== undefined) wire.publish({ kind, detail: mask.text(told).slice(0, 200) } satisfies WireNote)
+  if (told !== undefined) wire.publish({ kind, detail: maskedByAll(told).slice(0, 200) } satisfies WireNote)
 }
-
-const mask = createMask()

@@ -12,7 +12,10 @@ export interface Dialect {
    * taken twice), or the last, for servers that say one with every chunk.
    */
   readonly finish?: 'first' | 'last'
-  /** Words of this server for why it stopped. Others that are unknown are a failure with that word as its code. */
+  /**
+   * Words of this server for why it stopped. Others that are unknown are a failure with that word as its code, or with
+   * PROVIDER_ before it where it is a code of ours.
+   */
   readonly finishWords?: Readonly<Record<string, FinishWord>>
 
   /** Under which key past reasoning goes back to the model; 'none' by default, and whenever thinking is off. */

@@ -24,6 +24,11 @@ export interface WireOptions {
    * count: comments, blank lines, payloads without content, finish or usage.
    */
   readonly idleTimeoutMs?: number
+  /**
+   * ms of waiting, once the model has said why it stopped, for what a server may send after it: usage, the end mark;
+   * 5,000 by default. The answer is whole without them; the tokens that it never told are then estimated.
+   */
+  readonly endTimeoutMs?: number
   /** ms of waiting for one answer in all, the consumer's own time not counted; none by default. */
   readonly totalTimeoutMs?: number
   /** Characters of one unfinished event that are kept; 16 Mi by default. */
@@ -39,8 +44,9 @@ export interface WireOptions {
   readonly price?: Price
 }
 
-export const DEFAULT_FIRST_BYTE_MS = 60_000
-export const DEFAULT_IDLE_MS = 300_000
+const DEFAULT_FIRST_BYTE_MS = 60_000
+const DEFAULT_IDLE_MS = 300_000
+const DEFAULT_END_MS = 5_000
 export const DEFAULT_MAX_EVENT_LENGTH = 16 * 1024 * 1024
 
 /**
@@ -48,7 +54,7 @@ export const DEFAULT_MAX_EVENT_LENGTH = 16 * 1024 * 1024
  * @throws InvalidOption
  */
 export function checkWireOptions(options: WireOptions): void {
-  for (const name of ['firstByteTimeoutMs', 'idleTimeoutMs', 'totalTimeoutMs'] as const) {
+  for (const name of ['firstByteTimeoutMs', 'idleTimeoutMs', 'endTimeoutMs', 'totalTimeoutMs'] as const) {
     const ms = options[name]
     if (ms !== undefined && !(ms > 0 && ms <= MAX_TIMER_MS)) {
       throw new InvalidOption(name, `${ms} is no limit: give ms above 0, at most ${MAX_TIMER_MS}`)
@@ -113,6 +119,7 @@ export const shownUrl = (url: URL): string => `${url.origin}${url.pathname}`
 export const limitsOf = (options: WireOptions): Limits => ({
   firstByteMs: options.firstByteTimeoutMs ?? DEFAULT_FIRST_BYTE_MS,
   idleMs: options.idleTimeoutMs ?? DEFAULT_IDLE_MS,
+  endMs: options.endTimeoutMs ?? DEFAULT_END_MS,
   ...(options.totalTimeoutMs !== undefined && { totalMs: options.totalTimeoutMs }),
 })
 

@@ -4,8 +4,18 @@
  */
 import { endOfString, endOfValue } from '../../../log/json-text.ts'
 
+/** The key however it is spelt: JSON may write any letter as an escape, in either case. */
+const KEY = [...'arguments'].map((letter) => `(?:${letter}|${escapeOf(letter)})`).join('')
+const IS_KEY = new RegExp(`^"${KEY}"$`)
+
 /** Cheap, since every payload is asked: most have no arguments, and those that have, as a string. */
-const NOT_A_STRING = /"arguments"\s*:\s*[^\s"n]/
+const NOT_A_STRING = new RegExp(`"${KEY}"\\s*:\\s*[^\\s"n]`)
+
+/** A pattern for `\u0061` and the like. */
+function escapeOf(letter: string): string {
+  const hex = letter.charCodeAt(0).toString(16).padStart(4, '0')
+  return `\\\\u${hex.replace(/[a-f]/, (digit) => `[${digit}${digit.toUpperCase()}]`)}`
+}
 
 /** `json` with the value of every key `arguments` that is no string, and not null, written as a string of its text. */
 export function withRawArguments(json: string): string {
@@ -14,7 +24,7 @@ export function withRawArguments(json: string): string {
   let from = 0
   for (let at = json.indexOf('"'); at >= 0; at = json.indexOf('"', at)) {
     const end = endOfString(json, at)
-    const value = json.slice(at, end) === '"arguments"' ? valueAfter(json, end) : undefined
+    const value = IS_KEY.test(json.slice(at, end)) ? valueAfter(json, end) : undefined
     at = end
     if (value === undefined) continue
     at = endOfValue(json, value)

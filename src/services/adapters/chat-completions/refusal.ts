@@ -25,7 +25,8 @@ export function failureOfStatus({ status, headers, body, said, now }: Refusal): 
   const stated = statedIn(parsed?.value)
   const wait = retryAfterMs(headers, { status, now })
   const page = parsed === undefined ? beginningOf(headers, body.trim()) : ''
-  const message = stated.message || said || `The server answered with status ${status}${page}`
+  const words = stated.message || said || `The server answered with status ${status}${page}`
+  const message = withFacts(words, stated)
   return {
     message: status === 402 ? `${message} (top up the account, or use the key of another)` : message,
     code: codeOfStatus(status, stated),
@@ -59,15 +60,23 @@ export function failureOfFrame(frame: unknown): LlmFailure {
   note('error-frame', () => jsonText(frame) ?? stated.message)
   const status = Number(stated.code)
   const known = Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined
-  const facts = (['code', 'type', 'param'] as const)
-    .filter((key) => stated[key] !== '' && !stated.message.includes(stated[key]))
-    .map((key) => `${key} ${stated[key]}`)
-  const message = stated.message || 'The server reported an error inside the stream'
   return {
-    message: facts.length > 0 ? `${message} (${facts.join(', ')})` : message,
+    message: withFacts(stated.message || 'The server reported an error inside the stream', stated),
     code: known === undefined ? codeOfFrame(stated) : codeOfStatus(known, stated),
     ...(known !== undefined && { status: known }),
   }
+}
+
+/** Leaves room for the facts, each of which is short, in what a failure may say. */
+const MAX_WORDS = 1_500
+
+/** The server's words, and what it stated beside them: where the words are vague, it alone says what is wrong. */
+function withFacts(message: string, stated: Stated): string {
+  const words = message.slice(0, MAX_WORDS)
+  const facts = (['code', 'type', 'param'] as const)
+    .filter((key) => stated[key] !== '' && !words.includes(stated[key]))
+    .map((key) => `${key} ${stated[key]}`)
+  return facts.length > 0 ? `${words} (${facts.join(', ')})` : words
 }
 
 interface Stated {

@@ -11,7 +11,9 @@ import { before } from './before.ts'
 import { type Read, readerOf, readText } from './body.ts'
 import { note } from './diagnostics.ts'
 import type { Reading } from './dialect.ts'
+import { discreet, discreetly, hiddenInNotes } from './discretion.ts'
 import { patience } from './dispatcher.ts'
+import { begun, contradicts, readOf, unwrapped } from './form.ts'
 import { shownUrl } from './options.ts'
 import { parsePayload, parseWire } from './payload.ts'
 import { errorIn, failureOfFrame, failureOfStatus, requestIdIn } from './refusal.ts'
@@ -20,7 +22,6 @@ import { createEventReader, type ServerEvent, tooLarge } from './sse.ts'
 import { createTranslation, type Translation } from './translate.ts'
 import { createWatchdog, type Limits, type Watchdog } from './watchdog.ts'
 import { isObject, parseJson } from './wire-json.ts'
-import { codeOfWord } from './wording.ts'
 
 /** All of one request: made once per call, so a key or an address that changes is seen by the next one. */
 export interface Call {
@@ -46,6 +47,7 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   let call: Call | undefined
   try {
     call = prepare()
+    exchange.hidden = hiddenInNotes(call)
     // In batches: awaiting each chunk on its way through every function here costs more than all else that is done.
     for await (const batch of received(await send(call, exchange), call, exchange)) {
       for (const chunk of batch) {
@@ -55,15 +57,16 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
     }
   } catch (thrown) {
     if (exchange.cancelled()) return
-    yield* lastChunks(exchange, discreet(failureIn(exchange, thrown), call))
+    yield* lastChunks(exchange, thrown, discreet(failureIn(exchange, thrown), call))
   } finally {
     exchange.close()
   }
 }
 
 /** Once the model has said why it stopped the answer is whole, whatever becomes of the connection after that. */
-function lastChunks({ translation }: Exchange, failure: LlmFailure): readonly StreamChunk[] {
-  const isLost = failure.code === 'TRANSPORT' || failure.code === 'TIMEOUT'
+function lastChunks({ translation, watchdog }: Exchange, thrown: unknown, failure: LlmFailure): readonly StreamChunk[] {
+  // Not by its code: an error that the server reports may have the same, and is one.
+  const isLost = thrown instanceof ConnectionLost || watchdog.expired !== undefined
   if (!isLost || !translation.finished) return translation.fail(failure)
   note('done-missing', failure.message)
   return translation.end()
@@ -78,6 +81,8 @@ interface Exchange extends Omit<Reach, 'limits' | 'signal' | 'reading'> {
   readonly translation: Translation
   /** The caller's abort ended it, before any limit did. */
   cancelled(): boolean
+  /** Kept for as long as notes may be made of this request. */
+  hidden?: object
   /** Of the response, once there is one. */
   headers?: Headers
   /** What a status says. It stands, also where a limit ran out over the body. */
@@ -150,11 +155,20 @@ async function* received(response: Response, { endpoint }: Call, exchange: Excha
     exchange.refusal = await refused(response, read, exchange)
     throw new LlmError(exchange.refusal)
   }
-  const type = (response.headers.get('content-type') ?? '').toLowerCase()
-  if (/html|xml/.test(type)) throw new LlmError(await mistyped(response, type, { read, watchdog }))
-  if (/\bjson\b/.test(type)) yield await whole(response, read, exchange)
-  else yield* events(read, exchange)
+  const type = typeOf(response)
+  const { form, read: body } = await begun(read, type)
+  switch (form) {
+    case 'events':
+      if (contradicts(type, form)) note('mislabelled', type)
+      return yield* events(body, exchange)
+    case 'json':
+      return yield* whole(response, body, exchange)
+    case 'other':
+      throw new LlmError(notAStream(response, (await readText(body, MAX_ERROR_BODY, watchdog)).text))
+  }
 }
+
+const typeOf = ({ headers }: Response): string => headers.get('content-type') ?? ''
 
 /** A batch for each piece of the body. */
 async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
@@ -194,6 +208,7 @@ function takeAll(events: Iterable<ServerEvent>, { exchange, chunks }: { exchange
         if (failure !== undefined) throw new LlmError(failure)
         for (const chunk of translation.take(payload)) chunks.push(chunk)
         if (translation.progressed) watchdog.sawProgress()
+        if (translation.closed) watchdog.sawFinish()
       }
     }
     if (!done) continue
@@ -217,41 +232,41 @@ function markedEnd(data: string): { readonly payloads: string; readonly done: bo
 }
 
 /** A server that does not stream, or that has an error for everything, answers with one JSON text. */
-async function whole(response: Response, read: Read, exchange: Exchange): Promise<Batch> {
+async function* whole(response: Response, read: Read, exchange: Exchange): AsyncGenerator<Batch> {
   const { translation, watchdog, maxEventLength } = exchange
   const { text, cut } = await readText(read, maxEventLength, watchdog)
   if (cut) throw tooLarge(maxEventLength)
   if (text.trim() === '') throw new LlmError(EMPTY)
   const payload = parseWire(text.trim())?.value
+  // By the standard a line of JSON among events is a field that nobody knows.
+  if (payload === undefined && /^data:/m.test(text)) return yield* events(readOf(text), exchange)
+  if (isObject(payload) && contradicts(typeOf(response), 'json')) note('mislabelled', typeOf(response))
   const failure = isObject(payload) ? errorIn(payload, undefined) : undefined
   if (failure !== undefined) throw new LlmError(failure)
   if (!isObject(payload) || !Array.isArray(payload.choices)) throw new LlmError(notAStream(response, text))
-  return [...translation.take(payload), ...translation.end()]
+  yield [...translation.take(payload), ...translation.end()]
 }
 
 async function refused(response: Response, read: Read, { clock, watchdog }: Exchange): Promise<LlmFailure> {
   const { status, headers } = response
   const body = await readText(read, MAX_ERROR_BODY, watchdog).then(
-    ({ text }) => text,
+    ({ text }) => unwrapped(text),
     // Of a body that stalls, breaks or cannot be inflated nothing is known, and the status has said enough.
     () => '',
   )
   return failureOfStatus({ status, headers, body, now: clock.now() })
 }
 
-const mistyped = async (
-  response: Response,
-  type: string,
-  { read, watchdog }: { readonly read: Read; readonly watchdog: Watchdog },
-): Promise<LlmFailure> => notAStream(response, (await readText(read, MAX_ERROR_BODY, watchdog)).text, type)
-
-const notAStream = ({ status }: Response, body: string, type = 'application/json'): LlmFailure => ({
-  message: `The server answered with ${type}, not with a stream: ${body.trim().slice(0, 120)}`,
+const notAStream = (response: Response, body: string): LlmFailure => ({
+  message: `The server answered with no stream, but with this (${typeOf(response) || 'no content type'}): ${body.trim().slice(0, 120)}`,
   code: 'MALFORMED_RESPONSE',
-  status,
+  status: response.status,
 })
 
 const MAX_ERROR_BODY = 64 * 1024
+
+/** The transport failed: the server said nothing of it. */
+class ConnectionLost extends LlmError {}
 
 /** What fetch or a read throws is a failure of transport; Node's own limits on waiting are timeouts too. */
 async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
@@ -261,60 +276,8 @@ async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
     if (thrown instanceof LlmError) throw thrown
     const causes = renderCauses(thrown)
     const code = /(?:Headers|Body|Connect) Timeout Error/.test(causes) ? 'TIMEOUT' : 'TRANSPORT'
-    throw new LlmError({ message: `${what}: ${causes}`, code }, { cause: thrown })
+    throw new ConnectionLost({ message: `${what}: ${causes}`, code }, { cause: thrown })
   }
-}
-
-const MAX_MESSAGE = 2_000
-
-/** Shorter keys are placeholders for servers that ask for none, and words of ordinary messages. */
-const SECRET_LENGTH = 8
-
-/** A failure without the key and what the query holds, should a server or a cause repeat them. */
-function discreet(failure: LlmFailure, call: Call | undefined): LlmFailure {
-  const secrets = call === undefined ? [] : secretsOf(call)
-  const { requestId } = failure
-  return Object.freeze({
-    ...failure,
-    message: without(secrets, failure.message, '[hidden]').slice(0, MAX_MESSAGE),
-    code: without(secrets.map(codeOfWord), failure.code, 'HIDDEN'),
-    ...(requestId !== undefined && { requestId: without(secrets, requestId, '[hidden]') }),
-  })
-}
-
-type Finish = Extract<StreamChunk, { type: 'finish' }>
-
-function discreetly(finish: Finish, call: Call): Finish {
-  const { reason } = finish
-  return reason.kind === 'error'
-    ? { ...finish, reason: { ...reason, failure: discreet(reason.failure, call) } }
-    : finish
-}
-
-/** The key, the query as it is, and its values: as they are written, and as they are read. */
-function secretsOf({ apiKey = '', endpoint }: Call): readonly string[] {
-  const written = endpoint.search.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
-  const secrets = [apiKey, endpoint.search, ...written, ...endpoint.searchParams.values()]
-  return secrets.filter(({ length }) => length >= SECRET_LENGTH)
-}
-
-/** Whole ones first: of two that begin alike, the shorter would leave the end of the longer. */
-function without(secrets: readonly string[], text: string, mark: string): string {
-  const whole = secrets.reduce((rest, secret) => rest.replaceAll(secret, mark), text)
-  return secrets.reduce((rest, secret) => withoutBeginnings(rest, secret, mark), whole)
-}
-
-/** `text` with a mark for what `secret` begins with: a quote of a body may have been cut in the middle of it. */
-function withoutBeginnings(text: string, secret: string, mark: string): string {
-  const head = secret.slice(0, SECRET_LENGTH)
-  let shown = ''
-  let from = 0
-  for (let at = text.indexOf(head); at >= 0; at = text.indexOf(head, from)) {
-    shown += text.slice(from, at) + mark
-    from = at + head.length
-    while (from < text.length && text[from] === secret[from - at]) from++
-  }
-  return shown + text.slice(from)
 }
 
 const EMPTY: LlmFailure = Object.freeze({ message: 'The server sent an empty answer', code: 'EMPTY_RESPONSE' })

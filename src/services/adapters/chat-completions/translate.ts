@@ -3,7 +3,7 @@
  * only when the answer does. The first finish reason closes the content, later ones can only make the end worse.
  */
 import type { FinishReason, LlmFailure, StreamChunk, TokenUsage } from '../../../log/messages.ts'
-import { LlmError } from '../../errors.ts'
+import { checkCount, createRoom } from './bounds.ts'
 import { createCallArguments } from './call-arguments.ts'
 import { argumentsOf, type CallSlot, createCallSlots, nameOf } from './call-slots.ts'
 import { thoughtIn, wordsIn } from './content-parts.ts'
@@ -23,6 +23,8 @@ export interface Translation {
   readonly progressed: boolean
   /** True once the model has said why it stopped. */
   readonly finished: boolean
+  /** True once nothing of the answer itself can come any more; never where a finish comes with every piece. */
+  readonly closed: boolean
   /** Ends the blocks, then usage if known, then the finish. */
   end(): readonly StreamChunk[]
   /** Usage if known, then the failing finish; blocks stay open. */
@@ -42,19 +44,15 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
     return slot
   })
   const details: unknown[] = []
+  const room = createRoom()
   let usage: TokenUsage | undefined
   let reason: Meaning | undefined
   let spoken = false
-  let length = 0
   let progressed = false
 
   const open = (block: Block): void => {
-    if (blocks.length === MAX_BLOCKS) throw new LlmError(TOO_MANY_BLOCKS)
+    checkCount(blocks.length)
     blocks.push(block)
-  }
-  const keep = (more: number): void => {
-    length += more
-    if (length > MAX_LENGTH) throw new LlmError(TOO_LARGE)
   }
   const say = (kind: Words['kind'], piece: string, chunks: StreamChunk[]): void => {
     if (piece === '') return
@@ -65,7 +63,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       open(block)
       chunks.push(started(block))
     }
-    keep(piece.length)
+    room.take(piece.length)
     block.said.add(piece)
     if (kind === 'text') spoken ||= piece.trim() !== ''
     chunks.push({ type: kind === 'text' ? 'text-delta' : 'reasoning-delta', index: block.index, text: piece })
@@ -76,7 +74,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       const slot = slots.slotOf(fragment, place, fragments.length)
       if (blocks.length > before) chunks.push({ type: 'block-start', index: slot.index, blockType: 'tool-call' })
       const delta = filled(slot, fragment)
-      keep(delta.argumentsDelta.length)
+      room.take(delta.argumentsDelta.length)
       chunks.push(delta)
     }
   }
@@ -98,7 +96,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
     for (const one of more) {
       const text = jsonText(one)
       // Parsed, it takes many times the room of its text.
-      keep(DETAIL_WEIGHT * (text?.length ?? 0))
+      room.take(DETAIL_WEIGHT * (text?.length ?? 0))
       // In the place of one that is nested too deep, undefined, which no log holds: then none of them is kept.
       details.push(text === undefined ? undefined : one)
       progressed = true
@@ -125,6 +123,9 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
     },
     get finished() {
       return reason !== undefined
+    },
+    get closed() {
+      return reason !== undefined && finish !== 'last'
     },
     end() {
       if (words.text !== undefined) noteMarkup(words.text.said)
@@ -228,22 +229,7 @@ function noteMarkup(said: Pieces): void {
 }
 const CALL_MARKUP = /<\|?(?:tool_calls?|function_call)\b|<｜tool▁calls?▁begin｜>/u
 
-/** More are no answer, and would be kept. */
-const MAX_BLOCKS = 10_000
-
-const TOO_MANY_BLOCKS: LlmFailure = Object.freeze({
-  message: `The model asked for more than ${MAX_BLOCKS} tools at once`,
-  code: 'MALFORMED_RESPONSE',
-})
-
-/** Characters of one answer: half of what one string can hold. */
-const MAX_LENGTH = 2 ** 28
 const DETAIL_WEIGHT = 16
-
-const TOO_LARGE: LlmFailure = Object.freeze({
-  message: `The answer has more than ${MAX_LENGTH} characters`,
-  code: 'RESPONSE_TOO_LARGE',
-})
 
 const EMPTY: LlmFailure = Object.freeze({
   message: 'The model stopped without any text or tool call',

@@ -12,6 +12,8 @@ export interface Limits {
   readonly firstByteMs: number
   /** From the first byte, or one piece of the answer, to the next piece. */
   readonly idleMs: number
+  /** From the model's word that it has stopped to the end, in all; `idleMs` by default, and never more. */
+  readonly endMs?: number
   readonly totalMs?: number
 }
 
@@ -25,30 +27,34 @@ export interface Watchdog {
   sawByte(): void
   /** The answer went on. */
   sawProgress(): void
+  /** The model has stopped: what may still come is waited for once, however it comes. */
+  sawFinish(): void
   /** Why the transport was aborted, if it was the watchdog. */
   readonly expired: LlmFailure | undefined
 }
 
 /** A watchdog that calls `abort` once a limit has run out. */
 export function createWatchdog(limits: Limits, { clock, abort }: { clock: Clock; abort: () => void }): Watchdog {
-  const { firstByteMs, idleMs, totalMs = Number.POSITIVE_INFINITY } = limits
+  const { firstByteMs, idleMs, endMs = idleMs, totalMs = Number.POSITIVE_INFINITY } = limits
   let begun = false
+  let finished = false
   let waited = 0
   /** Of what was waited, that since the answer last went on. */
   let quiet = 0
   let expired: LlmFailure | undefined
 
   const expire = (): LlmFailure => {
-    const inAll = totalMs - waited < leftQuiet()
-    const message = inAll ? tooLong(totalMs) : begun ? silent(idleMs) : mute(firstByteMs)
+    const inAll = totalMs - waited < quietLimit() - quiet
+    const message = inAll ? tooLong(totalMs) : isEnding() ? endless(endMs) : begun ? silent(idleMs) : mute(firstByteMs)
     expired ??= { message, code: 'TIMEOUT' }
     abort()
     return expired
   }
-  const leftQuiet = (): number => (begun ? idleMs : firstByteMs) - quiet
+  const isEnding = (): boolean => finished && endMs < idleMs
+  const quietLimit = (): number => (isEnding() ? endMs : begun ? idleMs : firstByteMs)
   return {
     async during(read) {
-      const left = Math.min(leftQuiet(), totalMs - waited)
+      const left = Math.min(quietLimit() - quiet, totalMs - waited)
       // A flood of keep-alives leaves a timer no time to fire.
       if (left <= 0) throw new LlmError(expire())
       const since = clock.now()
@@ -68,7 +74,10 @@ export function createWatchdog(limits: Limits, { clock, abort }: { clock: Clock;
       quiet = 0
     },
     sawProgress() {
-      quiet = 0
+      if (!finished) quiet = 0
+    },
+    sawFinish() {
+      finished = true
     },
     get expired() {
       return expired
@@ -78,4 +87,5 @@ export function createWatchdog(limits: Limits, { clock, abort }: { clock: Clock;
 
 const mute = (ms: number): string => `The server sent nothing within ${ms} ms (firstByteTimeoutMs)`
 const silent = (ms: number): string => `The server sent no event for ${ms} ms (idleTimeoutMs)`
+const endless = (ms: number): string => `The server did not end the answer within ${ms} ms of its finish (endTimeoutMs)`
 const tooLong = (ms: number): string => `The answer took more than ${ms} ms of waiting (totalTimeoutMs)`

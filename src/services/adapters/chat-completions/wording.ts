@@ -1,7 +1,17 @@
 /** What providers' words mean where their status alone does not say. */
+import { isOwnCode } from '../../llm/own-codes.ts'
 
-/** A provider's own word as a code: in capitals, at most 64, nothing but letters, digits and underscores. */
-export const codeOfWord = (word: string): string =>
+/**
+ * A provider's own word as a code: in capitals, at most 64, nothing but letters, digits and underscores. Where that is
+ * a code of ours it is told apart: `aborted` is PROVIDER_ABORTED, for nobody here aborted anything.
+ */
+export function codeOfWord(word: string): string {
+  const code = capitals(word)
+  return isOwnCode(code) ? `PROVIDER_${code}` : code
+}
+
+/** A word as it would stand in a code. */
+export const capitals = (word: string): string =>
   [...word.toUpperCase().replace(/[^\p{L}\p{N}_]+/gu, '_')].slice(0, 64).join('')
 
 /** True for words that say the request does not fit into the model's context. */

@@ -15,6 +15,7 @@ import {
 import { describe, expect, test } from 'vitest'
 import { failureOfModel } from '../../../../src/services/adapters/ai-sdk/failure.ts'
 import { aiSdk } from '../../../../src/services/adapters/ai-sdk.ts'
+import { LlmError } from '../../../../src/services/errors.ts'
 import { mock3, text3 } from '../../../kit/ai-sdk-models.ts'
 import { anthropic, compatible, KEY, type Make, openaiChat, openaiResponses } from '../../../kit/ai-sdk-providers.ts'
 import { anthropicAnswer, responsesAnswer, sse } from '../../../kit/ai-sdk-wires.ts'
@@ -64,7 +65,8 @@ describe.each([
 
   test('429 with how long to wait', async () => {
     const said = await failure(make, refusal(429, body('Slow down.', 'rate_limit_error'), { 'retry-after': '7' }))
-    expect(said).toMatchObject({ code: 'RATE_LIMIT', status: 429, providerRetryAfterMs: 7_000, message: 'Slow down.' })
+    expect(said).toMatchObject({ code: 'RATE_LIMIT', status: 429, providerRetryAfterMs: 7_000 })
+    expect(said.message).toMatch(/^Slow down\. \((?:code .*, )?type rate_limit_error\)$/)
   })
 
   test('a prompt that is too long, and a body that is no JSON', async () => {
@@ -79,7 +81,7 @@ describe.each([
 
   test('a key that the server repeats is not shown', async () => {
     const said = await failure(make, refusal(401, body(`Incorrect API key provided: ${KEY}`, 'authentication_error')))
-    expect(said.message).toBe('Incorrect API key provided: [secret]')
+    expect(said.message).toBe('Incorrect API key provided: [secret] (type authentication_error)')
   })
 })
 
@@ -228,6 +230,11 @@ describe('errors of the SDK', () => {
     [Object.assign(new Error('m'), { statusCode: 503, name: 'GatewayError' }), 'SERVER'],
     [{ message: 'm', statusCode: 429, code: 'insufficient_quota' }, 'QUOTA'],
     [{ response: { error: { code: 'server_error', message: 'm' } } }, 'SERVER'],
+    [{ message: 'm', code: 'aborted' }, 'PROVIDER_ABORTED'],
+    [{ error: { message: 'm', code: 'tool_outcome_unknown' } }, 'PROVIDER_TOOL_OUTCOME_UNKNOWN'],
+    // As if it were a failure of ours.
+    [Object.assign(new Error('m'), { code: 'ABORTED', failure: { message: 'm', code: 'ABORTED' } }), 'UNKNOWN'],
+    [new LlmError({ message: 'm', code: 'MALFORMED_RESPONSE' }), 'MALFORMED_RESPONSE'],
     [42, 'UNKNOWN'],
     [null, 'UNKNOWN'],
   ])('%s is %s', (thrown, code) => {

@@ -337,6 +337,9 @@ describe('why it stopped', () => {
     expect(await code('error', 'MALFORMED_FUNCTION_CALL')).toBe('MALFORMED_FUNCTION_CALL')
     expect(await code('error')).toBe('SERVER')
     expect(await code('other', 'model paused')).toBe('MODEL_PAUSED')
+    // A word that is a code of ours is told apart.
+    expect(await code('other', 'aborted')).toBe('PROVIDER_ABORTED')
+    expect(await code('error', 'Transport')).toBe('PROVIDER_TRANSPORT')
   })
 
   test('without a word of the provider’s, the stream broke off and the provider closed it', async () => {

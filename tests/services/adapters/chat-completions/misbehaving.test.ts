@@ -43,6 +43,31 @@ describe('a body that says gzip and is none, of which Node never reads an end', 
   })
 })
 
+describe('a body without a content type', () => {
+  const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n'
+  const message = { choices: [{ message: { content: 'a' }, finish_reason: 'stop' }] }
+  const broken = { choices: [{ message: { content: 'a' } }], error: { message: 'no', code: 'server_error' } }
+
+  test.each([
+    ['events', `${delta({ content: 'a' })}${stopped('stop')}${DONE}`, { kind: 'stop' }],
+    ['a JSON text', JSON.stringify(message), { kind: 'stop' }],
+    ['an error as JSON', JSON.stringify(broken), { kind: 'error', failure: { code: 'SERVER' } }],
+    ['nothing', '', { kind: 'error', failure: { code: 'EMPTY_RESPONSE' } }],
+    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED' } }],
+  ])('of %s is read for what it is', async (_, body, finish) => {
+    await using server = await rawServer(head + body)
+    expect(finishIn(await ask(at(server.url)))).toMatchObject(finish)
+  })
+})
+
+test.each(['text/plain', 'application/json', 'text/event-stream'])(
+  'an empty body of %s is an empty answer',
+  async (type) => {
+    await using server = await wireServer([{ headers: { 'content-type': type } }])
+    expect(failureIn(await ask(at(server.url))).code).toBe('EMPTY_RESPONSE')
+  },
+)
+
 test('a refusal is what its status says, also when its body breaks', async () => {
   await using server = await rawServer(
     'HTTP/1.1 429 Wait\r\nretry-after: 30\r\ncontent-length: 500\r\n\r\n{"error":',
@@ -117,6 +142,58 @@ test.each([
 ])('a server that stops for %j fails with the code %s', async (word, code) => {
   await using server = await wireServer([{ body: [delta({ content: 'a' }), stopped(word), DONE] }])
   expect(failureIn(await ask(at(server.url)))).toMatchObject({ code })
+})
+
+describe('a word of the server that is a code of ours', () => {
+  const words = ['aborted', 'Aborted', 'tool_outcome_unknown', 'no adapter', 'transport', 'EMPTY_RESPONSE', 'unknown']
+
+  test.each(words)('%s, as why it stopped, is told apart', async (word) => {
+    await using server = await wireServer([{ body: [delta({ content: 'a' }), stopped(word), DONE] }])
+    const code = `PROVIDER_${word.toUpperCase().replace(' ', '_')}`
+    expect(failureIn(await ask(at(server.url)))).toMatchObject({ code, message: expect.stringContaining(word) })
+  })
+
+  test.each(words)('%s, as the code of an error, is told apart', async (word) => {
+    await using server = await wireServer([{ body: [event({ error: { message: 'no', code: word } }), DONE] }])
+    const code = `PROVIDER_${word.toUpperCase().replace(' ', '_')}`
+    expect(failureIn(await ask(at(server.url)))).toMatchObject({ code, message: `no (code ${word})` })
+  })
+
+  test.each(['timeout', 'transport', 'request_timeout'])(
+    '%s after the finish is an error, no lost line',
+    async (code) => {
+      const error = event({ error: { message: 'no', code } })
+      await using server = await wireServer([{ body: [delta({ content: 'a' }), stopped('stop'), error, DONE] }])
+      expect(failureIn(await ask(at(server.url))).message).toBe(`no (code ${code})`)
+    },
+  )
+})
+
+describe('a refusal', () => {
+  const told = async (error: Readonly<Record<string, unknown>>) => {
+    await using server = await wireServer([refusal(400, { error })])
+    return failureIn(await ask(at(server.url))).message
+  }
+
+  test('keeps code, type and parameter beside its words, as an error in the stream does', async () => {
+    const error = { message: 'No', code: 'unsupported_value', type: 'invalid_request_error', param: 'temperature' }
+    const message = 'No (code unsupported_value, type invalid_request_error, param temperature)'
+    expect(await told(error)).toBe(message)
+    await using server = await wireServer([{ body: [event({ error })] }])
+    expect(failureIn(await ask(at(server.url))).message).toBe(message)
+  })
+
+  test('says nothing twice, and nothing of what is not stated', async () => {
+    expect(await told({ message: 'The temperature is wrong', param: 'temperature', code: null })).toBe(
+      'The temperature is wrong',
+    )
+  })
+
+  test('keeps them also behind words without end', async () => {
+    const message = await told({ message: 'x'.repeat(20_000), code: 'y'.repeat(20_000), param: 'n' })
+    expect(message).toMatch(/^x+ \(code y+, param n\)$/)
+    expect(message.length).toBeLessThan(2_000)
+  })
 })
 
 describe('calls that a server identifies badly', () => {

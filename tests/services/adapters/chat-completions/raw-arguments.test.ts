@@ -30,6 +30,26 @@ describe('arguments as an object', () => {
     expect(argumentsOf(args)).toBe(args)
   })
 
+  test.each([
+    '"argument\\u0073"',
+    '"\\u0061rguments"',
+    '"argu\\u006Dents"',
+    '"argu\\u006de\\u006Ets"',
+    '"\\u0061\\u0072\\u0067\\u0075\\u006d\\u0065\\u006e\\u0074\\u0073"',
+  ])('under the key spelt %s stay so as well', (key) => {
+    expect(JSON.parse(key)).toBe('arguments')
+    const parsed = parseWire(`{"a":1, ${key} : {"id":9223372036854775807} ,"b":2}`)
+    expect(parsed?.value).toEqual({ a: 1, arguments: '{"id":9223372036854775807}', b: 2 })
+  })
+
+  test.each(['"argument\\\\u0073"', '"Argument\\u0073"', '"argument\\u0053"', '"xargument\\u0073"'])(
+    'under the key %s, which is another, are no arguments',
+    (key) => {
+      const json = `{${key}:{"id":1}}`
+      expect(withRawArguments(json)).toBe(json)
+    },
+  )
+
   test('a string, null, and words that only look like a key are what they were', () => {
     expect(argumentsOf('"{\\"id\\":9223372036854775807}"')).toBe('{"id":9223372036854775807}')
     expect(argumentsOf('null')).toBe(null)

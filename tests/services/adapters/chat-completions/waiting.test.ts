@@ -4,7 +4,8 @@ import { createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { StreamChunk } from '../../../../src/log/messages.ts'
 import { type OpenaiCompatibleOptions, openaiCompatible } from '../../../../src/services/adapters/openai-compatible.ts'
-import { startAgent } from '../../../kit/agents.ts'
+import { tool } from '../../../../src/services/tools/tool.ts'
+import { ofType, startAgent } from '../../../kit/agents.ts'
 import { ask, failureIn, finishIn, requestTo } from '../../../kit/ask-adapter.ts'
 import { holdFetch, waitClock } from '../../../kit/held-wire.ts'
 import { answer, counted, DONE, delta, event, type Reply, stopped, wireServer } from '../../../kit/wire-server.ts'
@@ -293,6 +294,28 @@ describe('a turn', () => {
     await server.requests[0]?.closed
   })
 
+  test('goes on in seconds where its server stays silent after the finish, and what was spent is an estimate', async () => {
+    const call = { index: 0, id: 'c', function: { name: 'look', arguments: '{"at":1}' } }
+    const asks = [delta({ tool_calls: [call] }), stopped('tool_calls')]
+    await using server = await wireServer((_, n) => ({ body: n === 0 ? [...asks, hang] : answer({ text: 'Seen' }) }))
+    const model = openaiCompatible({ baseURL: server.url, model: 'm', endTimeoutMs: 50 })
+    await using started = await startAgent({ model, tools: [LOOK], limits: { turn: { tokens: 1_000_000 } } })
+    expect(await started.agent.run('hi')).toMatchObject({ reason: { kind: 'completed' }, text: 'Seen', steps: 2 })
+    await server.requests[0]?.closed
+    const [first] = ofType(await started.log(), 'assistant/message')
+    expect(first?.data.finish).toEqual({ kind: 'tool-calls' })
+    expect(first?.data).not.toHaveProperty('usage')
+  })
+
+  test('that reaches its tokens without having been told them says that they are estimated', async () => {
+    const call = { index: 0, id: 'c', function: { name: 'look', arguments: '{"at":1}' } }
+    await using server = await wireServer([{ body: [delta({ tool_calls: [call] }), stopped('tool_calls'), hang] }])
+    const model = openaiCompatible({ baseURL: server.url, model: 'm', endTimeoutMs: 50 })
+    await using started = await startAgent({ model, tools: [LOOK], limits: { turn: { tokens: 1 } } })
+    const { reason } = await started.agent.run('hi')
+    expect(reason).toMatchObject({ kind: 'limit', limit: { name: 'tokens', estimated: true } })
+  })
+
   test('asks again, and is answered', async () => {
     await using server = await wireServer((_, n) => ({ body: n === 0 ? [hang] : answer({ text: 'Hello' }) }))
     const retry = { maxRetries: 9, backoff: { initialDelayMs: 1 } }
@@ -315,6 +338,7 @@ describe('a turn', () => {
 })
 
 const NEVER = { maxRetries: 0 }
+const LOOK = tool({ name: 'look', description: 'Looks', parameters: { type: 'object' }, execute: () => 'seen' })
 const isDelta = (logged: { readonly type: string }): boolean => logged.type === 'assistant/chunk'
 
 test('a body that is done says nothing more, though the connection stays', async () => {

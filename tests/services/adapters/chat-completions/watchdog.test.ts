@@ -54,6 +54,35 @@ test('time between reads is nobody’s, and each event gets the whole limit', as
   })
 })
 
+test('what may follow a finish is waited for once, whatever comes meanwhile', async () => {
+  const { watchdog, waitFor } = watch({ endMs: 20 })
+  watchdog.sawByte()
+  await waitFor(40)
+  watchdog.sawProgress()
+  watchdog.sawFinish()
+  for (const ms of [10, 9]) {
+    await waitFor(ms)
+    watchdog.sawProgress()
+    watchdog.sawFinish()
+    expect(watchdog.expired).toBeUndefined()
+  }
+  await waitFor(1)
+  expect(watchdog.expired).toEqual({
+    code: 'TIMEOUT',
+    message: 'The server did not end the answer within 20 ms of its finish (endTimeoutMs)',
+  })
+})
+
+test.each([{ endMs: 60 }, {}])('it is never waited for longer than for a piece of the answer (%j)', async (limits) => {
+  const { watchdog, waitFor } = watch(limits)
+  watchdog.sawByte()
+  watchdog.sawFinish()
+  await waitFor(49)
+  expect(watchdog.expired).toBeUndefined()
+  await waitFor(1)
+  expect(watchdog.expired?.message).toContain('50 ms (idleTimeoutMs)')
+})
+
 test('reads that are all too short for a timer to fire end all the same', async () => {
   const time = manualClock()
   // Time passes once the timer is taken away, so none ever fires.

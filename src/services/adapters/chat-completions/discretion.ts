@@ -1,0 +1,68 @@
+/** What a request carries and no failure may show: its key, and the query of its address. */
+import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
+import { createMask } from '../../masking/mask.ts'
+import { MARK } from '../../masking/spans.ts'
+import { capitals } from './wording.ts'
+
+/** A request with its secrets. */
+export interface Carrying {
+  readonly endpoint: URL
+  readonly apiKey?: string
+}
+
+const MAX_MESSAGE = 2_000
+
+/** Shorter keys are placeholders for servers that ask for none, and words of ordinary messages. */
+const SECRET_LENGTH = 8
+
+/** A failure without the key and what the query holds, should a server or a cause repeat them. */
+export function discreet(failure: LlmFailure, call: Carrying | undefined): LlmFailure {
+  const secrets = call === undefined ? [] : secretsOf(call)
+  const { requestId } = failure
+  return Object.freeze({
+    ...failure,
+    message: without(secrets, failure.message, '[hidden]').slice(0, MAX_MESSAGE),
+    code: without(secrets.map(capitals), failure.code, 'HIDDEN'),
+    ...(requestId !== undefined && { requestId: without(secrets, requestId, '[hidden]') }),
+  })
+}
+
+type Finish = Extract<StreamChunk, { type: 'finish' }>
+
+/** A finish whose failure, if it has one, is discreet. */
+export function discreetly(finish: Finish, call: Carrying): Finish {
+  const { reason } = finish
+  return reason.kind === 'error'
+    ? { ...finish, reason: { ...reason, failure: discreet(reason.failure, call) } }
+    : finish
+}
+
+/** Masks what the request carries in notes, for as long as the result is kept. */
+export const hiddenInNotes = (call: Carrying): object =>
+  createMask({ secrets: secretsOf(call).filter((secret) => !MARK.includes(secret)) })
+
+/** The key, the query as it is, and its values: as they are written, and as they are read. */
+function secretsOf({ apiKey = '', endpoint }: Carrying): readonly string[] {
+  const written = endpoint.search.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
+  const secrets = [apiKey, endpoint.search, ...written, ...endpoint.searchParams.values()]
+  return secrets.filter(({ length }) => length >= SECRET_LENGTH)
+}
+
+/** Whole ones first: of two that begin alike, the shorter would leave the end of the longer. */
+function without(secrets: readonly string[], text: string, mark: string): string {
+  const whole = secrets.reduce((rest, secret) => rest.replaceAll(secret, mark), text)
+  return secrets.reduce((rest, secret) => withoutBeginnings(rest, secret, mark), whole)
+}
+
+/** `text` with a mark for what `secret` begins with: a quote of a body may have been cut in the middle of it. */
+function withoutBeginnings(text: string, secret: string, mark: string): string {
+  const head = secret.slice(0, SECRET_LENGTH)
+  let shown = ''
+  let from = 0
+  for (let at = text.indexOf(head); at >= 0; at = text.indexOf(head, from)) {
+    shown += text.slice(from, at) + mark
+    from = at + head.length
+    while (from < text.length && text[from] === secret[from - at]) from++
+  }
+  return shown + text.slice(from)
+}
