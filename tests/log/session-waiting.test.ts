@@ -89,11 +89,14 @@ test('a reader is told when its log is not read on; the session lives', async ()
   expect([session.failed.aborted, vi.getTimerCount()]).toEqual([false, 0])
 })
 
-test('flush and an append say what was not done', async () => {
+test.each<[string, (session: Session) => Promise<void>]>([
+  ['flush', (session) => session.flush()],
+  ['an append that nobody flushes', (session) => session.durable(0)],
+])('%s says what was not done', async (_, wait) => {
   useFakeTimers()
   const { session } = await setup({ interfere: never, storeTimeoutMs: 500 })
   session.append(turnStart())
-  expect(await after(500, session.flush())).toEqual(tooLate('append to'))
+  expect(await after(500, wait(session))).toEqual(tooLate('append to'))
   expect(session.failed.reason).toEqual(tooLate('append to'))
 })
 
