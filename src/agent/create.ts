@@ -21,19 +21,28 @@ export async function create(options: AgentOptions, watch: Watch = NO_WATCH): Pr
   })
 }
 
-/** As `create`, but an abort is heard at once: what has begun ends on its own, and an agent that still comes is closed. */
+/** How long an opening that is given up has to give its session back, in ms. */
+const GIVE_BACK_MS = 1_000
+
+/**
+ * As `create`, but an abort ends it soon also when the store does not answer. What has begun then goes to its own end,
+ * which is to give the session back.
+ */
 export function createUnlessAborted(options: AgentOptions): Promise<Agent> {
   const { signal } = options
   const created = create(options)
   if (signal === undefined) return created
   return new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined
     const abort = (): void => {
-      reject(signal.reason)
-      created.then((agent) => agent.close()).catch(() => {}) // Told is the abort alone.
+      timer = setTimeout(() => reject(signal.reason), GIVE_BACK_MS)
+    }
+    const settled = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
     }
     signal.addEventListener('abort', abort, { once: true })
-    const heard = (): void => signal.removeEventListener('abort', abort)
-    created.finally(heard).catch(() => {})
+    created.finally(settled).catch(() => {})
     created.then(resolve, reject)
   })
 }

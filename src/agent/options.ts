@@ -31,7 +31,7 @@ export interface AgentOptions {
   readonly sessionId?: string
   /** Takes the session from an owner that still lives: that one is fenced. */
   readonly steal?: boolean
-  /** Gives creation up at once, whatever is waited for; means nothing once the agent is there. */
+  /** Gives creation up, within a second also when a store does not answer; means nothing once the agent is there. */
   readonly signal?: AbortSignal
   /** Told to the model as the system text; `{{name}}` is a variable. */
   readonly system?: string | readonly Section[]

@@ -143,31 +143,48 @@ describe('opening', () => {
     expect((await stored(inner, 'session')).map(({ type }) => type)).toContain('turn/end')
   })
 
-  test('is given up at once when its signal aborts, whatever is waited for, and gives back what comes', async () => {
+  test('is given up a second after its signal aborts, whatever is waited for, and gives back what comes', async () => {
     const { inner, store } = await used()
     const giving = new AbortController()
     store.script('acquire', 'late')
-    const opening = open(store, { signal: giving.signal })
+    const opening = open(store, { signal: giving.signal, storeTimeoutMs: 60_000 }).catch((error: unknown) => error)
     await settle()
     giving.abort(new Error('left'))
-    await expect(opening).rejects.toThrow('left')
+    vi.advanceTimersByTime(999)
+    expect(await Promise.race([opening, settle().then(() => 'pending')])).toBe('pending')
+    vi.advanceTimersByTime(1)
+    expect(await opening).toEqual(new Error('left'))
     store.answerLate()
     await expectNothingLeft(inner)
   })
 
-  test('that comes to its end as its signal aborts leaves no agent behind', async () => {
+  test('that is given up in time for its store to answer leaves the session free, whenever that is', async () => {
     const { inner, store } = await used()
-    for (let turns = 0; turns < 30; turns++) {
+    for (let turns = 0; turns < 20; turns++) {
       const giving = new AbortController()
-      const opening = open(store, { signal: giving.signal })
+      const opening = open(store, { signal: giving.signal }).catch((error: unknown) => error)
       await settle(turns)
       giving.abort(new Error('left'))
-      const agent = await opening.catch((error: unknown) => error)
+      const agent = await opening
       // An agent that was there already is its holder's.
       if (agent instanceof Error) expect(agent.message).toBe('left')
       else await (agent as Agent).close()
-      await expectNothingLeft(inner)
+      await (await inner.acquire('session')).release()
+      expect(vi.getTimerCount()).toBe(0)
     }
+  })
+
+  test('that a plug-in gives up closes the agent it was given', async () => {
+    const { inner } = await used()
+    const giving = new AbortController()
+    let made: Agent | undefined
+    const leaves: Plugin = (agent) => {
+      made = agent
+      giving.abort(new Error('left'))
+    }
+    await expect(open(inner, { signal: giving.signal, plugins: [leaves] })).rejects.toThrow('left')
+    expect(made?.status).toBe('closed')
+    await expectNothingLeft(inner)
   })
 
   test('whose store never answers puts the actor of an agent in error', async () => {
