@@ -1,6 +1,6 @@
 /** `createAgent`: the one way in. It checks what it is given, takes the session, and starts its agent. */
 import type { Agent } from './agent/agent.ts'
-import { create } from './agent/create.ts'
+import { createUnlessAborted } from './agent/create.ts'
 import type { AgentOptions } from './agent/options.ts'
 
 export type {
@@ -22,4 +22,4 @@ export type { TurnResult } from './agent/turns.ts'
  * @throws InvalidOption; SessionBusy while another agent has the session; InvalidLog, LogTooNew for a log that cannot
  * be read; StoreFailure; the reason of `signal`.
  */
-export const createAgent = (options: AgentOptions): Promise<Agent> => create(options)
+export const createAgent = (options: AgentOptions): Promise<Agent> => createUnlessAborted(options)

@@ -6,8 +6,10 @@
  */
 import { ForkRefused, SessionBusy } from '../log/errors.ts'
 import type { SessionEvent } from '../log/events.ts'
+import { inTime, type Patience } from '../log/patience.ts'
 import type { Session } from '../log/session.ts'
 import type { LogStore, Ownership, SessionHeader, SummaryUpdate } from '../log/store.ts'
+import { timedStore } from '../log/stores/timed.ts'
 import { createFold } from '../machines/fold.ts'
 import { summaryOf } from './status.ts'
 
@@ -28,13 +30,25 @@ interface Seed {
 /** One append copies at most this many events, and about this many characters. */
 const CHUNK = { events: 500, characters: 1_048_576 } as const
 
-/** @throws ForkRefused INVALID_BOUNDARY, SESSION_ALREADY_EXISTS; what the store throws, and then there is no child */
+export interface ForkParts {
+  readonly store: LogStore
+  /** The parent. */
+  readonly session: Session
+  readonly newId: () => string
+  /** ms for each answer of the store. */
+  readonly storeTimeoutMs: number
+}
+
+/**
+ * @throws ForkRefused INVALID_BOUNDARY, SESSION_ALREADY_EXISTS; what the store throws, and then there is no child, or none
+ * once a store that is late has answered
+ */
 export async function forkSession(
-  store: LogStore,
-  session: Session,
-  newId: () => string,
+  { store: slow, session, newId, storeTimeoutMs }: ForkParts,
   { at, sessionId = newId() }: ForkOptions = {},
 ): Promise<{ sessionId: string }> {
+  const patience = { timeoutMs: storeTimeoutMs, wayOut: WAY_OUT }
+  const store = timedStore(slow, patience)
   await session.flush()
   const boundary = at ?? session.head
   if (!Number.isSafeInteger(boundary) || boundary < 0 || boundary > session.head) {
@@ -42,22 +56,26 @@ export async function forkSession(
   }
   if ((await store.header(sessionId)) !== undefined) throw isThere(sessionId)
   const seed = await measure(store, session, boundary)
-  const child = await createChild(store, {
+  const header: SessionHeader = {
     format: 1,
     id: sessionId,
     createdAt: seed.end.time,
     parentSession: session.id,
     seedLength: seed.length,
-  })
+  }
+  const child = await createChild(slow, header, patience)
+  const { append, release } = timedOwner(child, patience)
   try {
-    await plant(store, session.id, child, seed)
+    await plant(store, session.id, append, seed)
+    await release()
   } catch (error) {
-    await discard(store, child)
+    await inTime(discard(slow, child), `delete session "${sessionId}"`, patience).catch(() => {})
     throw error
   }
-  await child.release()
   return { sessionId }
 }
+
+const WAY_OUT = 'fork again once the store answers, or allow more with `storeTimeoutMs`'
 
 const isThere = (sessionId: string): ForkRefused =>
   new ForkRefused(`Session "${sessionId}" is there already: give another id`, 'SESSION_ALREADY_EXISTS')
@@ -90,22 +108,34 @@ function mayEnd(last: SessionEvent | undefined, next: SessionEvent, state: unkno
 }
 
 /** Somebody may have made a session of that id since it was looked for. */
-async function createChild(store: LogStore, create: SessionHeader): Promise<Ownership> {
-  const child = await store.acquire(create.id, { create }).catch((error: unknown) => {
+async function createChild(store: LogStore, create: SessionHeader, patience: Patience): Promise<Ownership> {
+  const isNew = (child: Ownership) => child.head === 0 && child.header.parentSession === create.parentSession
+  const acquired = inTime(store.acquire(create.id, { create }), `acquire session "${create.id}"`, patience, {
+    late: (child) => (isNew(child) ? discard(store, child) : child.release()),
+  })
+  const child = await acquired.catch((error: unknown) => {
     throw error instanceof SessionBusy ? isThere(create.id) : error
   })
-  if (child.head === 0 && child.header.parentSession === create.parentSession) return child
-  await child.release()
+  if (isNew(child)) return child
+  await timedOwner(child, patience).release()
   throw isThere(create.id)
 }
 
+function timedOwner(owner: Ownership, patience: Patience): Pick<Ownership, 'append' | 'release'> {
+  const { id } = owner.header
+  return {
+    append: (events, options) => inTime(owner.append(events, options), `append to session "${id}"`, patience),
+    release: () => inTime(owner.release(), `release session "${id}"`, patience),
+  }
+}
+
 /** The last append brings the end of the seed, and with it the summary. */
-async function plant(store: LogStore, parent: string, child: Ownership, seed: Seed): Promise<void> {
+async function plant(store: LogStore, parent: string, appendTo: Ownership['append'], seed: Seed): Promise<void> {
   let planted = 0
   let chunk: SessionEvent[] = []
   let characters = 0
   const append = async (summary?: SummaryUpdate): Promise<void> => {
-    await child.append(chunk, { expectedSeq: planted, ...(summary === undefined ? {} : { summary }) })
+    await appendTo(chunk, { expectedSeq: planted, ...(summary === undefined ? {} : { summary }) })
     planted += chunk.length
     chunk = []
     characters = 0
@@ -120,12 +150,12 @@ async function plant(store: LogStore, parent: string, child: Ownership, seed: Se
   await append(seed.summary)
 }
 
-/** A seed that could not be planted leaves no session; where even that fails, its header says that it is not whole. */
+/**
+ * A seed that could not be planted leaves no session, however late the store answers; where even that fails, its header
+ * says that it is not whole. Never rejects: the store failed, which is told already.
+ */
 async function discard(store: LogStore, child: Ownership): Promise<void> {
-  try {
-    await child.release()
-    await store.delete(child.header.id)
-  } catch {
-    // The store failed, which is told already.
-  }
+  // A release whose answer alone was lost was done.
+  await child.release().catch(() => {})
+  await store.delete(child.header.id).catch(() => {})
 }

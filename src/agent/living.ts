@@ -18,7 +18,6 @@ import type { Clock } from '../services/clock.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
 import { createInspection } from '../services/inspect/observer.ts'
-import { renderCauses } from '../services/llm/failure.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
 import { maskError } from '../services/masking/errors.ts'
 import { maskEvent } from '../services/masking/events.ts'
@@ -33,6 +32,7 @@ import { type ForkOptions, forkSession } from './fork.ts'
 import type { MailboxOptions } from './mailbox.ts'
 import { createBatchObserver } from './observers.ts'
 import type { AgentOptions, Checked, Plugin } from './options.ts'
+import { contained, type Disposer, disposeAll } from './plug-ins.ts'
 import { createReceipts } from './receipts.ts'
 import { statusOf, summaryOf } from './status.ts'
 import { createTurnControl, type TurnControlOptions } from './turn-control.ts'
@@ -53,8 +53,6 @@ export interface LivingOptions {
   readonly checked: Checked
   readonly watch: Watch
 }
-
-const STORE_TIMEOUT_MS = 30_000
 
 /** Made, given to `openSession`, then begun with the session and the actor. */
 export class LivingAgent
@@ -101,7 +99,7 @@ export class LivingAgent
   constructor({ store, ownership, options, checked, watch }: LivingOptions) {
     this.checked = checked
     this.limits = { maxSteps: checked.maxSteps, maxParallelToolCalls: checked.maxParallelToolCalls }
-    this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS
+    this.storeTimeoutMs = checked.storeTimeoutMs
     this.hooks = createHooks(options.hooks)
     this.observer = createBatchObserver(this.hooks)
     this.budgets = createBudgets(checked, () => this.#timeUp())
@@ -223,6 +221,8 @@ export class LivingAgent
 
   async plugIn(agent: Agent, plugins: readonly Plugin[]): Promise<void> {
     for (const plugin of plugins) {
+      // One before it closed the agent, which may be over already.
+      if (this.closing.begun) return
       await contained('a plug-in', () => {
         const given: unknown = plugin(agent)
         if (typeof given === 'function') this.#disposers = [...this.#disposers, given as Disposer]
@@ -281,7 +281,8 @@ export class LivingAgent
   }
 
   fork(options?: ForkOptions): Promise<{ sessionId: string }> {
-    return forkSession(this.#store, this.session, this.newId, options)
+    const { session, newId, storeTimeoutMs } = this
+    return forkSession({ store: this.#store, session, newId, storeTimeoutMs }, options)
   }
 
   // How it ends.
@@ -296,7 +297,7 @@ export class LivingAgent
     this.#setStatus('closed')
     this.status.complete()
     this.waiters.look()
-    for (const dispose of this.#disposers) await contained('disposing a plug-in', dispose)
+    await disposeAll(this.#disposers, this)
   }
 
   die(error: unknown): void {
@@ -362,16 +363,5 @@ export class LivingAgent
   }
 }
 
-type Disposer = () => void | Promise<void>
-
 const NO_DISPOSERS: readonly Disposer[] = Object.freeze([])
 const NO_SUMMARY: SummaryUpdate = Object.freeze({})
-
-/** What a plug-in throws changes no outcome; it is a warning of the process. */
-async function contained(what: string, run: () => void | Promise<void>): Promise<void> {
-  try {
-    await run()
-  } catch (thrown) {
-    process.emitWarning(`${what} failed: ${renderCauses(thrown)}`, 'PawlPluginWarning')
-  }
-}

@@ -3,6 +3,7 @@
  * on, and commands from elsewhere are served.
  */
 import { type AnyActorRef, createActor } from 'xstate'
+import { sessionPatience } from '../log/patience.ts'
 import { openSession } from '../log/session.ts'
 import type { LogStore, Ownership } from '../log/store.ts'
 import { type ChartPorts, provideEffects } from '../machines/live.ts'
@@ -41,7 +42,10 @@ export async function openAgent(
   checked: Checked,
   watch: Watch,
 ): Promise<Agent> {
-  const { ownership, refused } = await restoreUnsaved(store, taken, options.fallbackDir)
+  const { ownership, refused } = await restoreUnsaved(store, taken, {
+    folder: options.fallbackDir,
+    patience: sessionPatience(checked.storeTimeoutMs),
+  })
   const living = new LivingAgent({ store, ownership, options, checked, watch })
   const session = await openSession(store, ownership, living)
   const snapshot = living.loaded()
@@ -64,17 +68,25 @@ export async function openAgent(
   await living.plugIn(agent, options.plugins ?? [])
   // Robbed meanwhile: recording would find it out as if it were a defect of the chart.
   session.checkOwner()
-  if (living.status.value === 'failed' || options.signal?.aborted) {
+  if (living.closing.begun || living.status.value === 'failed' || options.signal?.aborted) {
     // Rejects with the failure, if there is one.
     await agent.close()
-    throw options.signal?.reason
+    options.signal?.throwIfAborted()
+    // A plug-in closed it, before anything was carried on.
+    return agent
   }
   for (const error of refused) living.hooks.tell('agent/error', { turn: snapshot.context.turn, error })
 
   // The start itself closes the batch in hand: the cancel is taken in the one that records it.
   if (cancel !== undefined) living.withFirstRecord(() => mailbox.takeCancel(cancel))
   actor.start()
-  // Only the store can fail here, and then the session fails with it.
-  mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
+  try {
+    // Only the store can fail here, and then the session fails with it.
+    mailbox.serve(ownership.commands(ownership.lost), (error) => living.die(error))
+  } catch (error) {
+    // Nobody will hold it. Why it cannot be closed either says less.
+    await agent.close().catch(() => {})
+    throw error
+  }
   return agent
 }

@@ -1,5 +1,6 @@
 /** What an agent is made with: the public options, checked once, so that nothing later has to doubt them. */
 import type { InspectionEvent } from 'xstate'
+import { STORE_TIMEOUT_MS } from '../log/patience.ts'
 import type { LogStore } from '../log/store.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from '../services/clock.ts'
 import { InvalidOption } from '../services/errors.ts'
@@ -30,7 +31,7 @@ export interface AgentOptions {
   readonly sessionId?: string
   /** Takes the session from an owner that still lives: that one is fenced. */
   readonly steal?: boolean
-  /** Gives creation up; means nothing once the agent is there. */
+  /** Gives creation up, within a second also when a store does not answer; means nothing once the agent is there. */
   readonly signal?: AbortSignal
   /** Told to the model as the system text; `{{name}}` is a variable. */
   readonly system?: string | readonly Section[]
@@ -47,7 +48,7 @@ export interface AgentOptions {
   readonly reasoningEffort?: string
   /** 10. */
   readonly maxParallelToolCalls?: number
-  /** ms that hooks and tools have to settle after a cancel; 10,000. */
+  /** ms that hooks and tools have to settle after a cancel, and a plug-in to be disposed of; 10,000. */
   readonly settleTimeoutMs?: number
   /** 'continue' carries an open turn on when its log is opened again; 'interrupt' closes it. */
   readonly recovery?: 'continue' | 'interrupt'
@@ -69,7 +70,7 @@ export interface AgentOptions {
    * opened with the same folder. Without one it is a line on stderr.
    */
   readonly fallbackDir?: string
-  /** ms to wait for the store; 30,000. */
+  /** ms that the store has for each answer, and for each event of a log that is read; 30,000. */
   readonly storeTimeoutMs?: number
   readonly clock?: Clock
   /** 0 to 1. */
@@ -87,6 +88,7 @@ export interface Checked {
   readonly maxSteps: number
   readonly maxParallelToolCalls: number
   readonly settleTimeoutMs: number
+  readonly storeTimeoutMs: number
   readonly recovery: 'continue' | 'interrupt'
   readonly maxResumes: number
   readonly limits: ScopedBounds | undefined
@@ -100,7 +102,7 @@ export interface Checked {
 /** @throws InvalidOption naming the first option that cannot be. */
 export function checkOptions(options: AgentOptions): Checked {
   const { maxSteps = 50, maxParallelToolCalls = 10, settleTimeoutMs = 10_000, maxResumes = 3 } = options
-  const { recovery = 'continue', storeTimeoutMs = 30_000, sessionId, maxTokens } = options
+  const { recovery = 'continue', storeTimeoutMs = STORE_TIMEOUT_MS, sessionId, maxTokens } = options
   demand('maxSteps', isCount(maxSteps), 'a whole number of at least 1')
   demand('maxParallelToolCalls', isCount(maxParallelToolCalls), 'a whole number of at least 1')
   demand('maxTokens', maxTokens === undefined || isCount(maxTokens), 'a whole number of at least 1')
@@ -118,6 +120,7 @@ export function checkOptions(options: AgentOptions): Checked {
     maxSteps,
     maxParallelToolCalls,
     settleTimeoutMs,
+    storeTimeoutMs,
     recovery,
     maxResumes,
     limits: limitsOf(options),

@@ -6,7 +6,9 @@
  */
 import { PawlError } from '../log/errors.ts'
 import type { SessionEvent } from '../log/events.ts'
+import { inTime, type Patience } from '../log/patience.ts'
 import type { LogStore, Ownership } from '../log/store.ts'
+import { timedStore } from '../log/stores/timed.ts'
 import { validateStored } from '../log/validate.ts'
 import { createFold, stateName } from '../machines/fold.ts'
 import { summaryOf } from './status.ts'
@@ -27,16 +29,21 @@ export interface Restored {
   readonly refused: readonly PawlError[]
 }
 
+export interface RestoreOptions {
+  readonly folder: string | undefined
+  readonly patience: Patience
+}
+
 /** @throws what the store throws; the tail is kept then */
 export async function restoreUnsaved(
   store: LogStore,
   ownership: Ownership,
-  folder: string | undefined,
+  { folder, patience }: RestoreOptions,
 ): Promise<Restored> {
   let owner = ownership
   const refused: PawlError[] = []
   for (const file of folder === undefined ? [] : filesOf(folder, ownership)) {
-    const outcome = await restore(store, owner, file)
+    const outcome = await restore({ store: timedStore(store, patience), patience }, owner, file)
     if (typeof outcome === 'number') {
       removeUnsaved(file.path)
       owner = withHead(owner, outcome)
@@ -62,9 +69,15 @@ function refuse({ path }: UnsavedFile, { header }: Ownership, why: string): Pawl
   return new PawlError(message, 'UNSAVED_SET_ASIDE')
 }
 
+interface Place {
+  /** Answers in time. */
+  readonly store: LogStore
+  readonly patience: Patience
+}
+
 /** The head after all of the tail is in the log, or why it cannot be. */
 async function restore(
-  store: LogStore,
+  place: Place,
   owner: Ownership,
   { tail }: UnsavedFile,
 ): Promise<number | 'of another session' | { readonly why: string }> {
@@ -72,10 +85,10 @@ async function restore(
   if (tail === undefined) return { why: 'the file cannot be read' }
   if (tail.sessionId !== header.id || tail.createdAt !== header.createdAt) return 'of another session'
   if (tail.epoch >= epoch || head < tail.expectedSeq) return { why: 'the log is not the one it continues' }
-  const stored = await compare(store, owner, tail)
+  const stored = await compare(place.store, owner, tail)
   if (stored === undefined) return { why: 'the log went on without them' }
   if (stored === tail.events.length) return head
-  return carryOver(store, owner, tail.events.slice(stored))
+  return carryOver(place, owner, tail.events.slice(stored))
 }
 
 /** How many events of the tail the log holds already; undefined when it holds others. */
@@ -106,7 +119,7 @@ function digestOf(event: unknown): string | undefined {
 
 /** Appends what is left of the tail if the log, and then each of its events, leads the chart to the next one. */
 async function carryOver(
-  store: LogStore,
+  { store, patience }: Place,
   owner: Ownership,
   rest: readonly unknown[],
 ): Promise<number | { readonly why: string }> {
@@ -132,7 +145,8 @@ async function carryOver(
     return { why: error.message }
   }
   const summary = { ...summaryOf(folded.snapshot()), ...(lastReason === undefined ? {} : { lastReason }) }
-  await owner.append(events, { expectedSeq: owner.head, summary })
+  const append = owner.append(events, { expectedSeq: owner.head, summary })
+  await inTime(append, `append to session "${owner.header.id}"`, patience)
   return owner.head + events.length
 }
 

@@ -3,11 +3,13 @@
  * closed. It needs no lock of its own: a session has one owner, so two of these share the work.
  */
 import { PawlError, SessionBusy } from '../log/errors.ts'
+import { type Patience, STORE_TIMEOUT_MS } from '../log/patience.ts'
 import type { LogStore, SessionSummary } from '../log/store.ts'
+import { timedStore } from '../log/stores/timed.ts'
 import { type Clock, systemClock } from '../services/clock.ts'
 import { InvalidOption } from '../services/errors.ts'
 import type { Agent } from './agent.ts'
-import { create } from './create.ts'
+import { createUnlessAborted } from './create.ts'
 import type { AgentOptions } from './options.ts'
 import { summaryOf } from './status.ts'
 
@@ -15,6 +17,9 @@ export interface ResumeOptions {
   /** How many sessions are open at a time; 4. */
   readonly concurrency?: number
 }
+
+/** For the list, which comes before any agent's options. */
+const PATIENCE: Patience = { timeoutMs: STORE_TIMEOUT_MS, wayOut: 'try again once the store answers' }
 
 /** What became of one session. */
 export interface ResumedSession {
@@ -41,7 +46,7 @@ export async function resumeAll(
   }
   // Listed before anything is opened: what this opens and closes again would be met a second time.
   const sessions: SessionSummary[] = []
-  for await (const session of store.list({ owed: true, dueBefore: Date.now() })) {
+  for await (const session of timedStore(store, PATIENCE).list({ owed: true, dueBefore: Date.now() })) {
     if (!session.owned) sessions.push(session)
   }
   const reports: (ResumedSession | undefined)[] = []
@@ -66,7 +71,7 @@ async function resume(
   const sessionId = session.id
   try {
     const options = { ...factory(session), store, sessionId }
-    const agent = await create(options)
+    const agent = await createUnlessAborted(options)
     try {
       await whenDone(agent, options.clock ?? systemClock)
     } finally {

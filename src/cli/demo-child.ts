@@ -3,11 +3,11 @@
  * witness file as it begins; in the first run one body then stays at work until the process dies.
  */
 import { appendFileSync } from 'node:fs'
-import { sqliteStore } from '../log/stores/sqlite.ts'
 import { demo } from '../services/adapters/demo.ts'
 import type { Tool, ToolContext } from '../services/tools/contract.ts'
 import { workspaceTools } from '../services/tools/workspace/workspace-tools.ts'
 import { openAgent } from './opened.ts'
+import { openStore } from './settings.ts'
 
 /** The session of every demo; each has a store of its own. */
 export const DEMO_SESSION = 'demo'
@@ -27,7 +27,7 @@ export interface Held {
 
 /** Runs, or carries on. Resolves with the exit code; held, it never does. */
 export async function demoChild(flags: DemoChildFlags): Promise<number> {
-  await using store = sqliteStore(flags.store)
+  await using store = openStore(flags.store)
   process.once('disconnect', () => process.exit(1))
   const hold = flags.question === undefined ? async () => {} : holdOnce()
   // Only what reads: a demo changes nothing in the folder.

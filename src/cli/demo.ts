@@ -7,14 +7,13 @@ import { basename, join, relative } from 'node:path'
 import { PawlError } from '../log/errors.ts'
 import type { SessionEvent } from '../log/events.ts'
 import type { LogStore } from '../log/store.ts'
-import { sqliteStore } from '../log/stores/sqlite.ts'
 import { verify } from '../machines/verify.ts'
 import { DEMO_LABEL } from '../services/adapters/demo.ts'
 import { demoScreen } from '../services/terminal/demo-screen.ts'
 import { type Console, usage } from './console.ts'
 import { DEMO_SESSION, type Held } from './demo-child.ts'
 import { verdictLines } from './reading.ts'
-import { rootDirectory, shellWord } from './settings.ts'
+import { openStore, rootDirectory, shellWord } from './settings.ts'
 
 const QUESTION = 'What is this project, and how do I run its tests?'
 
@@ -39,7 +38,7 @@ export async function runDemo(
   const root = rootDirectory(folder)
   const place = mkdtempSync(join(tmpdir(), 'pawl-demo-'))
   const stage: Stage = { root, path: join(place, 'pawl.db'), witness: join(place, 'bodies.txt') }
-  await using store = sqliteStore(stage.path)
+  await using store = openStore(stage.path)
   const killed = await runAndKill(stage, question, store)
   const resumed = killed && (await carryOn(stage))
   const events = await eventsOf(store)

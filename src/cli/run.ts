@@ -2,7 +2,6 @@
 import type { PendingApproval } from '../agent.ts'
 import { SessionNotFound } from '../log/errors.ts'
 import type { LogStore } from '../log/store.ts'
-import { sqliteStore } from '../log/stores/sqlite.ts'
 import { LlmError, MessageDropped } from '../services/errors.ts'
 import { exitCodeOf } from '../services/terminal/reasons.ts'
 import { callLine, printable } from '../services/terminal/text.ts'
@@ -14,6 +13,7 @@ import { openAgent } from './opened.ts'
 import {
   chooseModel,
   openExistingStore,
+  openStore,
   positiveInteger,
   rootDirectory,
   sessionName,
@@ -48,7 +48,7 @@ export async function run(prompt: string, flags: RunFlags, console: Console): Pr
   const named = flags.session === undefined ? {} : { sessionId: sessionName(flags.session) }
   const task: Task = { flags, console, path: storePath(flags.store), prompt, ...named }
   checkFlags(flags)
-  await using store = sqliteStore(task.path)
+  await using store = openStore(task.path)
   return await carryOut(task, store)
 }
 

@@ -2,8 +2,10 @@
 import { existsSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { STORE_TIMEOUT_MS } from '../log/patience.ts'
 import type { LogStore } from '../log/store.ts'
 import { sqliteStore } from '../log/stores/sqlite.ts'
+import { timedStore } from '../log/stores/timed.ts'
 import { DEFAULT_MODEL, deepseek } from '../services/adapters/deepseek.ts'
 import { demo } from '../services/adapters/demo.ts'
 import { serverOf, servers } from '../services/adapters/dialects.ts'
@@ -27,10 +29,17 @@ export function storePath(flag: string | undefined, env: Env = process.env): str
   return resolve(flag ?? (env.PAWL_STORE || join(stateDirectory(env), 'pawl.db')))
 }
 
+/** The store in a file, made if it is not there. A disk that never answers holds no command for ever. */
+export const openStore = (path: string): LogStore =>
+  timedStore(sqliteStore(path), {
+    timeoutMs: STORE_TIMEOUT_MS,
+    wayOut: `see whether the disk of ${path} answers, then try again`,
+  })
+
 /** The store of commands that only read or answer: a missing file is an error, not a new store. */
 export function openExistingStore(path: string): LogStore {
   if (!existsSync(path)) throw usage(`no store at ${path}: run something first, or name one with --store`)
-  return sqliteStore(path)
+  return openStore(path)
 }
 
 /** The flag that names the store in a command to copy, empty for the default one. */

@@ -5,10 +5,11 @@
 
 import { Observable } from 'rxjs'
 import { ABORTED } from './aborted.ts'
-import { InvalidEvent, PawlError, StoreFailure } from './errors.ts'
+import { InvalidEvent, PawlError } from './errors.ts'
 import { type EventMap, KNOWN, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
 import type { Message, UserMessage } from './messages.ts'
+import { inTime, itemsInTime, sessionPatience } from './patience.ts'
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
 import type { RequestHeader } from './requests.ts'
@@ -19,13 +20,12 @@ import { createFeed, type Feed } from './session/follow.ts'
 import { load } from './session/load.ts'
 import { createRecorder, type Note, type Recorder } from './session/recorder.ts'
 import type { MessageRecord } from './session/standings.ts'
-import { quiet, within } from './session/waiters.ts'
+import { quiet } from './session/waiters.ts'
 import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
 export type { ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
 
-const STORE_TIMEOUT_MS = 30_000
 const WINDOW_MS = 20
 
 /**
@@ -34,7 +34,10 @@ const WINDOW_MS = 20
  * caller's to release then.
  */
 export async function openSession(store: LogStore, ownership: Ownership, options: SessionOptions): Promise<Session> {
-  const folded = await load(store, ownership, (event) => options.onLoaded?.(event))
+  const folded = await load(store, ownership, {
+    patience: sessionPatience(options.storeTimeoutMs),
+    onLoaded: (event) => options.onLoaded?.(event),
+  })
   return new OwnedSession(store, ownership, folded, options)
 }
 
@@ -64,7 +67,9 @@ class OwnedSession implements Session, WriterObserver {
     this.#options = options
     this.#folded = folded
     this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, told: this })
-    this.#feed = createFeed(store, header.id, this.#writer)
+    const patience = sessionPatience(options.storeTimeoutMs)
+    const read = (from: number) => itemsInTime(store.read(header.id, { from }), `read session "${header.id}"`, patience)
+    this.#feed = createFeed(read, this.#writer)
     this.#recorder = createRecorder(folded, options, this.#writer)
     this.checkOwner()
   }
@@ -220,7 +225,7 @@ class OwnedSession implements Session, WriterObserver {
 
   inTime<T>(answer: Promise<T>): Promise<T> {
     // Nobody may be waiting for it, and then it keeps no process from ending.
-    return this.#withinTimeout(answer, false)
+    return this.#inTime(answer, 'append to', false)
   }
 
   acknowledged(events: readonly SessionEvent[], bytes: number): void {
@@ -247,7 +252,7 @@ class OwnedSession implements Session, WriterObserver {
     const target = this.#recorder.lastBatch
     if (this.#writer.isFlushed(target)) return
     try {
-      await this.#withinTimeout(this.#writer.flushed(target))
+      await this.#inTime(this.#writer.flushed(target), 'append to')
     } catch (error) {
       // A store that does not answer leaves all that is queued in doubt, not only what this flush waited for.
       this.fail(asPawlError(error, 'flush the log'))
@@ -261,18 +266,13 @@ class OwnedSession implements Session, WriterObserver {
     this.#closed = true
     this.#feed.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.
-    const [release] = await Promise.allSettled([this.#withinTimeout(this.#ownership.release())])
+    const [release] = await Promise.allSettled([this.#inTime(this.#ownership.release(), 'release')])
     if (outcome.status === 'rejected') throw outcome.reason
     if (release.status === 'rejected') throw asPawlError(release.reason, 'release the session')
   }
 
-  #withinTimeout<T>(answer: Promise<T>, holds = true): Promise<T> {
-    const timeoutMs = this.#options.storeTimeoutMs ?? STORE_TIMEOUT_MS
-    const late = (): StoreFailure => {
-      const why = `The store did not answer within ${timeoutMs} ms: open session "${this.id}" again`
-      return new StoreFailure('timeout', why)
-    }
-    return within(answer, timeoutMs, late, holds)
+  #inTime<T>(answer: Promise<T>, doing: string, holds = true): Promise<T> {
+    return inTime(answer, `${doing} session "${this.id}"`, sessionPatience(this.#options.storeTimeoutMs), { holds })
   }
 
   #isOver(): PawlError {

@@ -174,3 +174,33 @@ test('a concurrency that is no count is refused', async () => {
     })
   }
 })
+
+test('a store that never tells its sessions is a failure in time', async () => {
+  const store = faultyStore(memoryStore(), { seed: 1 })
+  store.script('list', 'hang')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const resumed = resumeAll(store, () => ({ model: scripted([]) })).catch((error: unknown) => error)
+  await vi.advanceTimersByTimeAsync(30_000)
+  expect(await resumed).toMatchObject({
+    code: 'STORE_FAILURE',
+    reason: 'timeout',
+    message: 'The store did not list its sessions within 30000 ms: try again once the store answers',
+  })
+})
+
+test('a session whose store never answers is a report, and stops no other', async () => {
+  const inner = memoryStore()
+  await leaveStreaming(inner, 'a')
+  await leaveStreaming(inner, 'b')
+  const store = faultyStore(inner, { seed: 1, maxTurns: 0 })
+  store.script('acquire', 'hang')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const resumed = resumeAll(store, () => ({ model: scripted(['whole']) }), { concurrency: 1 })
+  await vi.advanceTimersByTimeAsync(30_000)
+  expect(await resumed).toMatchObject([
+    { sessionId: 'a', error: { reason: 'timeout' } },
+    { sessionId: 'b', result: 'quiet' },
+  ])
+})

@@ -1,6 +1,7 @@
 /** The faulty store's own promises: it repeats itself for a seed, meets faults where told, and answers out of order. */
 import { expect, test } from 'vitest'
 import { StoreFailure } from '../../src/log/errors.ts'
+import type { Ownership } from '../../src/log/store.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
 import { type FaultyStore, faultyStore } from './faulty-store.ts'
 import { command, fill, logOf, own, range, refusal, seqsOf, turn } from './store-contract/fixtures.ts'
@@ -87,4 +88,23 @@ test('a read that fails has no events, one that is lost has some of them', async
   await refusal(reading(), StoreFailure)
   expect(seen).toEqual(range(0, seen.length))
   expect(seen.length).toBeLessThan(20)
+})
+
+test('an answer that is late comes when it is told to: what was asked is done meanwhile', async () => {
+  const store = await ready()
+  store.script('read', 'late')
+  const read = seqsOf(store.read('s'))
+  const before = await Promise.race([read, turn().then(() => 'nothing')])
+  store.answerLate()
+  expect([before, await read]).toEqual(['nothing', range(0, 20)])
+  store.script('acquire', 'late')
+  let owner: Ownership | undefined
+  const acquired = store.acquire('t', { create: { format: 1, id: 't', createdAt: 1 } }).then((given) => {
+    owner = given
+  })
+  for (const _ of range(0, 20)) await turn()
+  expect([owner, await store.header('t')]).toMatchObject([undefined, { id: 't' }])
+  store.answerLate()
+  await acquired
+  expect(owner?.header.id).toBe('t')
 })

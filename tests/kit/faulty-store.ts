@@ -7,9 +7,9 @@ import type { LogStore, Ownership } from '../../src/log/store.ts'
 
 /**
  * `fail`: refused before it reaches the store. `lose`: done, but the answer never comes (a stream breaks after some
- * items). `hang`: never reaches the store, and is never answered.
+ * items). `hang`: never reaches the store, and is never answered. `late`: done, and answered once `answerLate` says so.
  */
-export type Fault = 'fail' | 'lose' | 'hang'
+export type Fault = 'fail' | 'lose' | 'hang' | 'late'
 
 export type Operation =
   | 'acquire'
@@ -35,6 +35,8 @@ export interface Faults {
 export interface FaultyStore extends LogStore {
   /** Makes one call of `operation` meet `fault`: the next, or the one after `skip` more. Faults not met yet add up. */
   script(operation: Operation, fault: Fault, skip?: number): void
+  /** Lets all answers come that are late. */
+  answerLate(): void
 }
 
 /** Wraps `inner`. Injected errors are `StoreFailure`: `io` for `fail`, `timeout` for `lose`. Closing closes `inner`. */
@@ -42,6 +44,7 @@ export function faultyStore(inner: LogStore, faults: Faults): FaultyStore {
   const wire = openWire(faults)
   return {
     script: wire.script,
+    answerLate: wire.answerLate,
     acquire: async (id, options) => owned(wire, await wire.call('acquire', () => inner.acquire(id, options))),
     read: (id, options) => wire.stream('read', () => inner.read(id, options)),
     subscribe: (id, options) => wire.stream('subscribe', () => inner.subscribe(id, options)),
@@ -66,6 +69,7 @@ const owned = (wire: Wire, owner: Ownership): Ownership => ({
 
 interface Wire {
   script: FaultyStore['script']
+  answerLate: FaultyStore['answerLate']
   call<T>(operation: Operation, work: () => Promise<T>): Promise<T>
   stream<T>(operation: Operation, items: () => AsyncIterable<T>): AsyncIterable<T>
 }
@@ -73,6 +77,7 @@ interface Wire {
 function openWire({ seed, maxTurns = 3, rates = {} }: Faults): Wire {
   const random = randomFrom(seed)
   const scripted: { operation: Operation; fault: Fault; skip: number }[] = []
+  const held: (() => void)[] = []
 
   const late = async (): Promise<void> => {
     for (let turns = Math.floor(random() * (maxTurns + 1)); turns > 0; turns -= 1) await eventLoopTurn()
@@ -104,11 +109,15 @@ function openWire({ seed, maxTurns = 3, rates = {} }: Faults): Wire {
     script(operation, fault, skip = 0) {
       scripted.push({ operation, fault, skip })
     },
+    answerLate() {
+      for (const answer of held.splice(0)) answer()
+    },
     async call(operation, work) {
       const fault = meet(operation)
       await send(operation, fault)
       const [answer] = await Promise.allSettled([work()])
       await late()
+      if (fault === 'late') await new Promise<void>((resolve) => held.push(resolve))
       if (fault === 'lose') throw noAnswer(operation)
       if (answer.status === 'rejected') throw answer.reason
       return answer.value
@@ -116,6 +125,7 @@ function openWire({ seed, maxTurns = 3, rates = {} }: Faults): Wire {
     async *stream(operation, items) {
       const fault = meet(operation)
       await send(operation, fault)
+      if (fault === 'late') await new Promise<void>((resolve) => held.push(resolve))
       let left = fault === 'lose' ? Math.floor(random() * 8) : Number.POSITIVE_INFINITY
       for await (const item of items()) {
         if (left-- === 0) throw noAnswer(operation)

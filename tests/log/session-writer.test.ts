@@ -242,25 +242,11 @@ describe('waiting for the store', () => {
     await expect(flushed).rejects.toMatchObject({
       code: 'STORE_FAILURE',
       reason: 'timeout',
-      message: 'The store did not answer within 500 ms: open session "s" again',
+      message: expect.stringMatching(/did not append to session "s" within 500 ms: open the session again/),
     })
     expect(session.failed.aborted).toBe(true)
     expect(types(session.unflushed())).toEqual(['turn/start'])
   })
-})
-
-test('a store may be waited for without end', async () => {
-  useFakeTimers()
-  const gate = latch()
-  const { session } = await setup({
-    interfere: (append) => gate.opened.then(() => append()),
-    storeTimeoutMs: Number.POSITIVE_INFINITY,
-  })
-  session.append(turnStart())
-  vi.advanceTimersByTime(60_000)
-  await settled()
-  gate.open()
-  await session.flush()
 })
 
 test('only while somebody flushes does waiting for the store hold the process', async () => {

@@ -36,7 +36,7 @@ export interface SessionOptions {
   onLoaded?(event: SessionEvent): void
   /** Told once of the failure, right after `failed` aborted: for who would else make a signal only to listen. */
   onFailed?(error: PawlError): void
-  /** How long an append, `flush` and `close` wait for the store, in real ms (30_000). */
+  /** How long the store may take for each answer, in real ms (30_000); of a log that is read, for each event. */
   readonly storeTimeoutMs?: number
   /** How long chunks alone wait for others, in real ms (20). The first goes at once, and 64 kB do. 0: none waits. */
   readonly windowMs?: number

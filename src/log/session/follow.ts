@@ -4,7 +4,6 @@
  */
 import { InvalidLog, type PawlError } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import type { LogStore } from '../store.ts'
 
 /** A reader that lags more than this behind, in rough bytes, goes back to the store. */
 const TAP_BYTES = 262_144
@@ -22,6 +21,9 @@ export interface Feed {
   }): AsyncGenerator<SessionEvent, void, void>
 }
 
+/** The stored events from a seq on. */
+type ReadStored = (from: number) => AsyncIterable<SessionEvent>
+
 /** `head` is the next seq, durable: no event from there on is shown. */
 interface Durable {
   readonly head: number
@@ -36,21 +38,18 @@ interface Tap {
   wake: () => void
 }
 
-export const createFeed = (store: LogStore, sessionId: string, durable: Durable): Feed =>
-  new DurableFeed(store, sessionId, durable)
+export const createFeed = (readStored: ReadStored, durable: Durable): Feed => new DurableFeed(readStored, durable)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class DurableFeed implements Feed {
-  readonly #store: LogStore
-  readonly #sessionId: string
+  readonly #readStored: ReadStored
   readonly #durable: Durable
   /** Made with the first live reader. */
   #taps: Set<Tap> | undefined
   #ended: { readonly failure: PawlError | undefined } | undefined
 
-  constructor(store: LogStore, sessionId: string, durable: Durable) {
-    this.#store = store
-    this.#sessionId = sessionId
+  constructor(readStored: ReadStored, durable: Durable) {
+    this.#readStored = readStored
     this.#durable = durable
   }
 
@@ -79,7 +78,7 @@ class DurableFeed implements Feed {
   }
 
   async *#stored(from: number, to: () => number, signal: AbortSignal | undefined) {
-    for await (const event of this.#store.read(this.#sessionId, { from })) {
+    for await (const event of this.#readStored(from)) {
       if (signal?.aborted || event.seq >= to()) return
       yield event
     }

@@ -1,20 +1,27 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
 import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
+import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
 import type { LogStore, Ownership } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { asPawlError } from './failure.ts'
 import { createFolded, type Folded } from './folded.ts'
 
+export interface LoadOptions {
+  readonly patience: Patience
+  /** Told of each event in order. */
+  onLoaded(event: SessionEvent): void
+}
+
 /**
- * The folds over the whole stored log; `onLoaded` is told of each event in order.
+ * The folds over the whole stored log.
  * @throws InvalidLog with seq and rule, LogTooNew, what the store throws, or why the ownership is lost.
  */
 export async function load(
   store: LogStore,
   ownership: Ownership,
-  onLoaded: (event: SessionEvent) => void,
+  { patience, onLoaded }: LoadOptions,
 ): Promise<Folded> {
   const { header, head, lost } = ownership
   const format: number = header.format
@@ -24,7 +31,7 @@ export async function load(
   }
   const folded = createFolded()
   let step: Step = 'closed'
-  for await (const stored of store.read(header.id)) {
+  for await (const stored of itemsInTime(store.read(header.id), `read session "${header.id}"`, patience)) {
     const event = validateStored(stored, folded.nextSeq, folded.lastTime)
     placeStored(folded, event)
     step = stepAfter(step, event)
@@ -32,7 +39,7 @@ export async function load(
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
   if (folded.nextSeq !== head) {
-    await refuseFenced(ownership)
+    await refuseFenced(ownership, patience)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
   checkPairing(folded, step)
@@ -40,9 +47,10 @@ export async function load(
 }
 
 /** A log that grew may have another owner by now, which this one was not told of yet; then nothing is wrong with it. */
-async function refuseFenced(ownership: Ownership): Promise<void> {
+async function refuseFenced(ownership: Ownership, patience: Patience): Promise<void> {
   try {
-    await ownership.append([], { expectedSeq: ownership.head })
+    const append = ownership.append([], { expectedSeq: ownership.head })
+    await inTime(append, `append to session "${ownership.header.id}"`, patience)
   } catch (error) {
     if (error instanceof Fenced) throw error
     // Anything else says less than the log at hand.

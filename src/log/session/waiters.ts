@@ -68,22 +68,3 @@ class CountWaiters implements Waiters {
     for (const waiter of before) waiter.reject(error)
   }
 }
-
-/** `promise`, or a rejection with `onTimeout()` when it takes over `ms` of real time. The timer holds the process, if it `holds`. */
-export async function within<T>(
-  promise: Promise<T>,
-  ms: number,
-  onTimeout: () => PawlError,
-  holds: boolean,
-): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(onTimeout()), Math.min(ms, 2 ** 31 - 1))
-    if (!holds) timer.unref()
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}

@@ -60,10 +60,14 @@ export class WorldClock {
 
 /** What `setTimeout` gives: the code under test holds on to it, and says whether it keeps the process. */
 class GlobalTimer {
-  readonly id: number
+  id: number
+  readonly #set: () => number
+  readonly #clear: (id: number) => void
 
-  constructor(id: number) {
-    this.id = id
+  constructor(set: () => number, clear: (id: number) => void) {
+    this.#set = set
+    this.#clear = clear
+    this.id = set()
   }
 
   ref(): this {
@@ -73,13 +77,22 @@ class GlobalTimer {
   unref(): this {
     return this
   }
+
+  refresh(): this {
+    this.#clear(this.id)
+    this.id = this.#set()
+    return this
+  }
 }
 
 /** Puts the clock in place of the global timers; `owner` says whose code is running. Gives them back when called. */
 export function takeGlobalTimers(clock: WorldClock, owner: () => object | undefined): () => void {
   const { setTimeout, clearTimeout } = globalThis
   const set = (fire: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): GlobalTimer =>
-    new GlobalTimer(clock.set(owner(), () => fire(...args), ms))
+    new GlobalTimer(
+      () => clock.set(owner(), () => fire(...args), ms),
+      (id) => clock.clear(id),
+    )
   const clear = (timer: unknown): void => {
     if (timer instanceof GlobalTimer) clock.clear(timer.id)
   }

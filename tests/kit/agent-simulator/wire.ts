@@ -47,6 +47,7 @@ export function wire(
     async *read(id, options) {
       const fault = meet(line, 'read')
       await truth.world.turn(process, `reads ${id}`)
+      if (fault === 'hang') await never()
       let left = fault === undefined ? Number.POSITIVE_INFINITY : 2
       for await (const event of inner.read(id, options)) {
         if (left-- === 0) throw failure('io', 'the read')
@@ -145,8 +146,8 @@ async function call<T>(line: Line, label: string, work: () => Promise<T>, writes
   return answer.value
 }
 
-/** What an agent waits for with a time limit of its own, or before there is anybody who waits for it. */
-const IN_TIME = ['append', 'release', 'acquire']
+/** Whoever posts waits for as long as it likes; an agent has a limit on whatever it asks. */
+const WITHOUT_LIMIT = 'post'
 
 const REASONS: readonly StoreFailureReason[] = ['full', 'io', 'locked']
 
@@ -158,7 +159,7 @@ function meet({ truth: { world }, faults }: Line, operation: string): Fault | un
   const drawn = world.tape.draw()
   let left = 1
   for (const kind of ['fail', 'lose', 'hang'] as const) {
-    left -= kind === 'hang' && !IN_TIME.includes(operation) ? 0 : faults[kind]
+    left -= kind === 'hang' && operation === WITHOUT_LIMIT ? 0 : faults[kind]
     if (drawn < left) continue
     world.count(`fault store ${operation} ${kind}`)
     return kind

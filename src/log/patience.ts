@@ -1,0 +1,122 @@
+/**
+ * How long a store is waited for. Every answer has the same limit, of a stream each of its items, and what comes after
+ * it is given back or passed over. Time is real time: a store knows no other.
+ */
+import { StoreFailure } from './errors.ts'
+
+export interface Patience {
+  /** ms for each answer. */
+  readonly timeoutMs: number
+  /** What whoever is told may do; it ends the message. */
+  readonly wayOut: string
+}
+
+/** `storeTimeoutMs` where nobody said another, in ms. */
+export const STORE_TIMEOUT_MS = 30_000
+
+/** Of an agent's session. */
+export const sessionPatience = (timeoutMs: number = STORE_TIMEOUT_MS): Patience => ({
+  timeoutMs,
+  wayOut: 'open the session again once the store answers, or allow more with `storeTimeoutMs`',
+})
+
+export interface Waiting<T> {
+  /** The wait keeps the process from ending; it does by default. */
+  readonly holds?: boolean
+  /** Given an answer that nobody waits for any more; what it throws or rejects with is nobody's either. */
+  readonly late?: (answer: T) => unknown
+}
+
+/** `answer`, or StoreFailure 'timeout' when that takes too long. `doing` completes "The store did not ...". */
+export async function inTime<T>(
+  answer: Promise<T>,
+  doing: string,
+  patience: Patience,
+  { holds = true, late }: Waiting<T> = {},
+): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const overdue = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      if (late !== undefined) answer.then(late).catch(() => {}) // Nobody is left to be told.
+      reject(tooLate(doing, patience))
+    }, timerMs(patience))
+    if (!holds) timer.unref()
+  })
+  try {
+    return await Promise.race([answer, overdue])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * The items, each of which must come in time; the consumer's own time does not count. A stream that is too late is told
+ * to end and is left. For a consumer that asks for one item after the other, as `for await` does.
+ */
+export const itemsInTime = <T>(items: AsyncIterable<T>, doing: string, patience: Patience): AsyncIterable<T> => ({
+  [Symbol.asyncIterator]: () => new TimedItems(items[Symbol.asyncIterator](), doing, patience),
+})
+
+/** A class for its one timer, which is set anew for each item: a long log is read in no more time than without. */
+class TimedItems<T> implements AsyncIterator<T, unknown, undefined> {
+  readonly #items: AsyncIterator<T, unknown, undefined>
+  readonly #doing: string
+  readonly #patience: Patience
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #giveUp: ((failure: StoreFailure) => void) | undefined
+
+  constructor(items: AsyncIterator<T, unknown, undefined>, doing: string, patience: Patience) {
+    this.#items = items
+    this.#doing = doing
+    this.#patience = patience
+  }
+
+  next(): Promise<IteratorResult<T, unknown>> {
+    return this.#inTime(this.#items.next())
+  }
+
+  return(): Promise<IteratorResult<T, unknown>> {
+    return this.#inTime(this.#items.return?.() ?? Promise.resolve({ done: true, value: undefined }))
+  }
+
+  #inTime(answer: Promise<IteratorResult<T, unknown>>): Promise<IteratorResult<T, unknown>> {
+    return new Promise((resolve, reject) => {
+      this.#wait(reject)
+      const answered = (result: IteratorResult<T, unknown>): void => {
+        this.#rest(result.done === true)
+        resolve(result)
+      }
+      const failed = (error: unknown): void => {
+        this.#rest(true)
+        reject(error)
+      }
+      answer.then(answered, failed)
+    })
+  }
+
+  #wait(giveUp: (failure: StoreFailure) => void): void {
+    this.#giveUp = giveUp
+    if (this.#timer === undefined) this.#timer = setTimeout(() => this.#late(), timerMs(this.#patience))
+    else this.#timer.ref().refresh()
+  }
+
+  /** Between two items nobody waits, and the timer keeps no process. */
+  #rest(over: boolean): void {
+    this.#giveUp = undefined
+    if (over) clearTimeout(this.#timer)
+    else this.#timer?.unref()
+  }
+
+  #late(): void {
+    if (this.#giveUp === undefined) return
+    this.#giveUp(tooLate(this.#doing, this.#patience))
+    // Takes effect, if ever, when the item comes that was waited for.
+    this.#items.return?.().catch(() => {})
+  }
+}
+
+const tooLate = (doing: string, { timeoutMs, wayOut }: Patience): StoreFailure =>
+  new StoreFailure('timeout', `The store did not ${doing} within ${timeoutMs} ms: ${wayOut}`)
+
+/** A longer delay would fire at once. */
+const timerMs = ({ timeoutMs }: Patience): number => Math.min(timeoutMs, 2 ** 31 - 1)
