@@ -120,8 +120,17 @@ export function useFakeTimers(): void {
   })
 }
 
-/** How many timers keep the process alive. */
-export const holding = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+/** From now on, to the end of the test: how many of the timers that were set, and not cleared, keep the process alive. */
+export function countHoldingTimers(): () => number {
+  const [set, clear] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')]
+  onTestFinished(() => {
+    for (const spy of [set, clear]) spy.mockRestore()
+  })
+  return () => {
+    const cleared = new Set<unknown>(clear.mock.calls.map(([timer]) => timer))
+    return set.mock.results.filter(({ value }) => !cleared.has(value) && value.hasRef()).length
+  }
+}
 
 /** Something to wait for, with the means to end the wait. */
 export function latch(): { readonly opened: Promise<void>; open(): void } {
