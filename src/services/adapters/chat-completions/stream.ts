@@ -63,11 +63,11 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   }
 }
 
-/** Once the model has said why it stopped the answer is whole, whatever becomes of the connection after that. */
+/** Once the model has stopped for good the answer is whole, whatever becomes of the connection after that. */
 function lastChunks({ translation, watchdog }: Exchange, thrown: unknown, failure: LlmFailure): readonly StreamChunk[] {
   // Not by its code: an error that the server reports may have the same, and is one.
   const isLost = thrown instanceof ConnectionLost || watchdog.expired !== undefined
-  if (!isLost || !translation.finished) return translation.fail(failure)
+  if (!isLost || !translation.closed) return translation.fail(failure)
   note('done-missing', failure.message)
   return translation.end()
 }
@@ -163,8 +163,10 @@ async function* received(response: Response, { endpoint }: Call, exchange: Excha
       return yield* events(body, exchange)
     case 'json':
       return yield* whole(response, body, exchange)
-    case 'other':
-      throw new LlmError(notAStream(response, (await readText(body, MAX_ERROR_BODY, watchdog)).text))
+    case 'other': {
+      const { text } = await readText(body, MAX_ERROR_BODY, watchdog)
+      throw new LlmError(text.trim() === '' ? EMPTY : notAStream(response, text))
+    }
   }
 }
 
