@@ -60,7 +60,7 @@ describe('a body without a content type', () => {
   })
 })
 
-test.each(['text/plain', 'application/json', 'text/event-stream'])(
+test.each(['text/plain', 'text/html', 'application/json', 'text/event-stream'])(
   'an empty body of %s is an empty answer',
   async (type) => {
     await using server = await wireServer([{ headers: { 'content-type': type } }])
@@ -132,6 +132,34 @@ describe('a key that a server repeats', () => {
     for (const secret of [apiKey.slice(0, 12), inQuery.slice(0, 9), encodeURIComponent(inQuery).slice(0, 9)]) {
       expect(said).not.toContain(secret.toLowerCase())
     }
+  })
+})
+
+describe('what a request carries', () => {
+  const failed = async (query: string, error: object, options: Partial<OpenaiCompatibleOptions> = {}) => {
+    await using server = await wireServer([{ body: [event({ error })] }])
+    return failureIn(await ask(at(`${server.url}${query}`, options)))
+  }
+
+  test.each([
+    ['of which an ordinary code has the name', '?api-version=2024-10-01', 'invalid_api_version', 'INVALID_API_VERSION'],
+    ['with a value of nothing but marks', '?v=-----------', 'rate_limit_exceeded', 'RATE_LIMIT'],
+  ])('in a query %s, leaves that code as it is', async (_, query, word, code) => {
+    expect((await failed(query, { message: 'no', code: word })).code).toBe(code)
+  })
+
+  test('as a key of nothing but marks, leaves a code as it is', async () => {
+    const error = { message: 'no', code: 'rate_limit_exceeded' }
+    expect((await failed('', error, { apiKey: '---------' })).code).toBe('RATE_LIMIT')
+  })
+
+  test('as a query that is no more than a value is in no failure', async () => {
+    expect((await failed('?1a2b3c4d5e', { message: 'not 1a2b3c4d5e' })).message).toBe('not [hidden]')
+  })
+
+  test('hides all of the longer one of two that begin alike', async () => {
+    const error = { message: 'not 1a2b3c4d5e6f7g8h' }
+    expect((await failed('?v=1a2b3c4d5e6f7g8h', error, { apiKey: '1a2b3c4d' })).message).toBe('not [hidden]')
   })
 })
 
