@@ -47,13 +47,14 @@ describe('a body without a content type', () => {
   const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n'
   const message = { choices: [{ message: { content: 'a' }, finish_reason: 'stop' }] }
   const broken = { choices: [{ message: { content: 'a' } }], error: { message: 'no', code: 'server_error' } }
+  const BEGAN = 'The stream ended before the model said it was done. It began with this: upstream error'
 
   test.each([
     ['events', `${delta({ content: 'a' })}${stopped('stop')}${DONE}`, { kind: 'stop' }],
     ['a JSON text', JSON.stringify(message), { kind: 'stop' }],
     ['an error as JSON', JSON.stringify(broken), { kind: 'error', failure: { code: 'SERVER' } }],
     ['nothing', '', { kind: 'error', failure: { code: 'EMPTY_RESPONSE' } }],
-    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED' } }],
+    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED', message: BEGAN } }],
   ])('of %s is read for what it is', async (_, body, finish) => {
     await using server = await rawServer(head + body)
     expect(finishIn(await ask(at(server.url)))).toMatchObject(finish)
