@@ -1,6 +1,6 @@
 /** What a request carries and no failure may show: its key, and the query of its address. */
 import type { LlmFailure, StreamChunk } from '../../../log/messages.ts'
-import { createMask } from '../../masking/mask.ts'
+import { createMask, type Mask } from '../../masking/mask.ts'
 import { MARK } from '../../masking/spans.ts'
 import { capitals } from './wording.ts'
 
@@ -17,12 +17,15 @@ const SECRET_LENGTH = 8
 
 /** A failure without the key and what the query holds, should a server or a cause repeat them. */
 export function discreet(failure: LlmFailure, call: Carrying | undefined): LlmFailure {
-  const [secrets, inCodes] = call === undefined ? [[], []] : [secretsOf(call), secretsInCodes(call)]
+  if (call === undefined) return Object.freeze({ ...failure, message: failure.message.slice(0, MAX_MESSAGE) })
+  const secrets = secretsOf(call)
   const { requestId } = failure
+  // The mask finds them also as JSON and the like write them, where a body is quoted as it came.
+  const message = maskOf(call).text(without(secrets, failure.message, '[hidden]'))
   return Object.freeze({
     ...failure,
-    message: without(secrets, failure.message, '[hidden]').slice(0, MAX_MESSAGE),
-    code: without(inCodes, failure.code, 'HIDDEN'),
+    message: message.slice(0, MAX_MESSAGE),
+    code: without(secretsInCodes(call), failure.code, 'HIDDEN'),
     ...(requestId !== undefined && { requestId: without(secrets, requestId, '[hidden]') }),
   })
 }
@@ -38,7 +41,9 @@ export function discreetly(finish: Finish, call: Carrying): Finish {
 }
 
 /** Masks what the request carries in notes, for as long as the result is kept. */
-export const hiddenInNotes = (call: Carrying): object =>
+export const hiddenInNotes = (call: Carrying): object => maskOf(call)
+
+const maskOf = (call: Carrying): Mask =>
   createMask({ secrets: secretsOf(call).filter((secret) => !MARK.includes(secret)) })
 
 const secretsOf = (call: Carrying): readonly string[] => longestFirst([call.endpoint.search, ...valuesOf(call)])

@@ -158,6 +158,18 @@ describe('what a request carries', () => {
     expect((await failed('?1a2b3c4d5e', { message: 'not 1a2b3c4d5e' })).message).toBe('not [hidden]')
   })
 
+  test.each([
+    ['a refusal', 400, 'application/json'],
+    ['a page', 200, 'text/html'],
+    ['JSON that is no answer', 200, 'application/json'],
+    ['what is called a stream', 200, 'text/event-stream'],
+  ])('as a key is in no failure, also not as it is escaped in %s', async (_, status, type) => {
+    const body = ['["1a2b\\/3c4d\\u002b5e6f"]']
+    await using server = await wireServer([{ status, headers: { 'content-type': type }, body }])
+    const { message } = failureIn(await ask(at(server.url, { apiKey: '1a2b/3c4d+5e6f' })))
+    expect(message).toContain('["[secret]"]')
+  })
+
   test('hides all of the longer one of two that begin alike', async () => {
     const error = { message: 'not 1a2b3c4d5e6f7g8h' }
     expect((await failed('?v=1a2b3c4d5e6f7g8h', error, { apiKey: '1a2b3c4d' })).message).toBe('not [hidden]')
