@@ -180,7 +180,8 @@ async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
   let spoken = false
   for (;;) {
     const bytes = await read()
-    if (bytes !== undefined) beginning += latin1(bytes.subarray(0, BEGINNING - beginning.length))
+    if (bytes !== undefined && beginning.length < BEGINNING)
+      beginning += latin1(bytes.subarray(0, BEGINNING - beginning.length))
     const chunks: StreamChunk[] = []
     let ended = false
     try {
