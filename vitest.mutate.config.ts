@@ -5,10 +5,13 @@
 import { defineConfig } from 'vitest/config'
 import base from './vitest.config.ts'
 
+/** `npm run mutate -- --tests=tests/machines` asks the tests of one folder only. */
+const folders = process.env.PAWL_MUTATE_TESTS?.split(',') ?? ['tests/machines', 'tests/log']
+
 export default defineConfig({
   ...(base.resolve === undefined ? {} : { resolve: base.resolve }),
   test: {
-    include: ['tests/machines/**/*.test.ts', 'tests/log/**/*.test.ts'],
+    include: folders.map((folder) => `${folder}/**/*.test.ts`),
     // A thousand schedules and thousands of damaged logs find much, but late; the SQLite store runs in a worker, from
     // dist, which holds no mutant.
     exclude: [

@@ -1,6 +1,6 @@
 /**
- * `npm run mutate [-- folder or file ...] [--stryker-option ...]`: mutants of src/machines and src/log, and the share
- * of them that the tests kill, by folder. Takes long; runs at the lowest priority.
+ * `npm run mutate [-- folder or file ...] [--tests=folder] [--stryker-option ...]`: mutants of src/machines and src/log,
+ * and the share of them that the tests kill, by folder. Takes long; runs at the lowest priority.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
@@ -13,19 +13,24 @@ import config from '../stryker.config.mjs'
 /** @typedef {{ readonly files: { readonly [file: string]: { readonly mutants: readonly Mutant[] } } }} Report */
 /** @typedef {{ killed: number, endless: number, survived: number, uncovered: number }} Count */
 
+const TESTS = '--tests='
 const root = fileURLToPath(new URL('..', import.meta.url))
 process.chdir(root)
 setPriority(constants.priority.PRIORITY_LOW)
 
 const given = process.argv.slice(2)
 const places = given.filter((each) => !each.startsWith('--'))
-const options = given.filter((each) => each.startsWith('--'))
+const tests = given.find((each) => each.startsWith(TESTS))?.slice(TESTS.length)
+const options = given.filter((each) => each.startsWith('--') && !each.startsWith(TESTS))
 const left = config.mutate.filter((each) => each.startsWith('!'))
 const chosen = places.map((place) => (isFolder(place) ? `${place.replace(/\/$/, '')}/**/*.ts` : place))
 
 const stryker = 'node_modules/@stryker-mutator/core/bin/stryker.js'
 const mutate = chosen.length > 0 ? ['--mutate', [...chosen, ...left].join(',')] : []
-const { status } = spawnSync(process.execPath, [stryker, 'run', ...mutate, ...options], { stdio: 'inherit' })
+const { status } = spawnSync(process.execPath, [stryker, 'run', ...mutate, ...options], {
+  stdio: 'inherit',
+  env: { ...process.env, ...(tests === undefined ? {} : { PAWL_MUTATE_TESTS: tests }) },
+})
 if (status === 0) tell(JSON.parse(readFileSync(config.jsonReporter.fileName, 'utf8')))
 process.exitCode = status ?? 1
 

@@ -189,8 +189,10 @@ async function open(
     if (signal.aborted) return void (await agent.close())
     agent.actor.subscribe(() => tell({ type: 'agent.changed', agent: stateOf(agent) }))
     agent.on('agent/status', (status) => {
-      if (status === 'failed') tell({ type: 'agent.failed', error: failureOf(agent) })
-      else tell({ type: 'agent.changed', agent: stateOf(agent) })
+      if (status !== 'failed') return tell({ type: 'agent.changed', agent: stateOf(agent) })
+      tell({ type: 'agent.failed', error: failureOf(agent) })
+      // Nobody else can: its actor is over, and what plug-ins hold is to be let go of.
+      agent.close().catch(() => {})
     })
     tell({ type: 'agent.changed', agent: stateOf(agent) })
     for (const command of instance.queued.splice(0)) carryOut(agent, command, emit)

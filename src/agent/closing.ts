@@ -41,6 +41,8 @@ class AgentClosing implements Closing {
   readonly #parts: ClosingParts
   readonly #starts = new LazyAbort()
   #closed: Promise<void> | undefined
+  /** It takes no commands any more: a chart that is stopped would only warn of them. */
+  #dead = false
 
   constructor(parts: ClosingParts) {
     this.#parts = parts
@@ -77,6 +79,7 @@ class AgentClosing implements Closing {
   }
 
   fail(error: unknown): void {
+    this.#dead = true
     this.#starts.abort(error)
   }
 
@@ -110,12 +113,13 @@ class AgentClosing implements Closing {
   }
 
   #cancelTurn(cause: CancelCause): void {
-    if (this.#parts.session.failed.aborted || this.#isIdle()) return
+    if (this.#dead || this.#parts.session.failed.aborted || this.#isIdle()) return
     this.#parts.actor.send({ type: 'command.cancel', cause })
   }
 
   async #suspend(graceMs: number): Promise<void> {
     const { actor } = this.#parts
+    if (this.#dead) return
     if (bodiesRun(actor.getSnapshot())) await withGrace(this.#parts, graceMs)
     if (!this.#isIdle()) actor.send({ type: 'command.suspend' })
   }

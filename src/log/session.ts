@@ -83,7 +83,7 @@ class OwnedSession implements Session, WriterObserver {
   #watchOwner(): void {
     if (this.#onLost !== undefined || this.#closed) return
     this.#onLost = () => this.checkOwner()
-    this.#ownership.lost.addEventListener('abort', this.#onLost, { once: true })
+    this.#ownership.lost.addEventListener('abort', this.#onLost)
     this.checkOwner()
   }
 
@@ -202,14 +202,16 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   close(): Promise<void> {
-    const flushed = this.#closing === undefined ? this.flush() : undefined
-    // What observers recorded while the batch in hand was closed is flushed too; only now nothing more is.
-    if (flushed !== undefined) this.#closing ??= quiet(this.#shutDown(flushed))
-    return this.#closing!
+    if (this.#closing === undefined) {
+      const flushed = this.flush()
+      // What observers recorded while the batch in hand was closed is flushed too; only now nothing more is.
+      this.#closing ??= quiet(this.#shutDown(flushed))
+    }
+    return this.#closing
   }
 
   #assertOpen(): void {
-    if (this.#onLost === undefined) this.#watchOwner()
+    this.#watchOwner()
     if (this.#failure !== undefined) throw this.#failure
     if (this.#closing !== undefined) throw this.#isOver()
   }

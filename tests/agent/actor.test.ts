@@ -1,11 +1,15 @@
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { assign, createActor, setup, waitFor } from 'xstate'
 import { type AgentEmitted, agentActor, turnActor } from '../../src/agent/actor.ts'
+import { StoreFailure } from '../../src/log/errors.ts'
+import type { LogStore } from '../../src/log/store.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
 import { verify } from '../../src/machines/verify.ts'
-import { gate, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
+import { gate, hangs, pause, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { tool } from '../../src/services/tools/tool.ts'
-import { ofType, settle, stored } from '../kit/agents.ts'
+import { ofType, settle, startAgent, stored } from '../kit/agents.ts'
+
+afterEach(() => void vi.restoreAllMocks())
 
 const parentOf = (logic: ReturnType<typeof agentActor>) =>
   setup({
@@ -126,6 +130,35 @@ test('a session that is in use makes the actor fail, with the reason', async () 
   actor.start()
   expect(await failed).toMatchObject({ code: 'SESSION_BUSY' })
   await owner.release()
+})
+
+test.each([
+  ['as it begins', false],
+  ['while it carries a turn on', true],
+])('a store that fails an agent %s makes its actor fail, and what its plug-ins hold is let go of', async (_, owed) => {
+  vi.spyOn(console, 'error').mockImplementation(() => {})
+  const inner = memoryStore()
+  if (owed) {
+    const { agent } = await startAgent({ store: inner, model: scripted([hangs()]) })
+    agent.followup('go')
+    await settle()
+    await agent.close()
+  }
+  const append = (): Promise<never> => Promise.reject(new StoreFailure('io', 'The disk is gone'))
+  const store: LogStore = {
+    ...inner,
+    acquire: async (id, options) => ({ ...(await inner.acquire(id, options)), append }),
+  }
+  const told: string[] = []
+  const logic = agentActor({ model: scripted([hangs()]), store, plugins: [() => () => void told.push('disposed')] })
+  const actor = createActor(logic, { input: { sessionId: 'session' } })
+  actor.subscribe({ error: (error) => void told.push(String(error)) })
+  actor.start()
+  actor.send({ type: 'command.followup', message: 'go' })
+  await settle(20)
+  expect(actor.getSnapshot()).toMatchObject({ status: 'error', agent: { status: 'failed' } })
+  expect(told).toEqual(['StoreFailure: The disk is gone', 'disposed'])
+  await (await inner.acquire('session')).release()
 })
 
 test('two agents in one parent share a system and nothing else', async () => {

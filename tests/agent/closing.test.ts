@@ -1,9 +1,10 @@
 /** Closing over an open turn: what the log ends with is that it was suspended. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AgentOptions } from '../../src/agent/options.ts'
+import { createAgent } from '../../src/agent.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
-import { scripted, toolCall } from '../../src/services/adapters/scripted.ts'
+import { hangs, scripted, toolCall } from '../../src/services/adapters/scripted.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { ofType, settle, startAgent, stored, typesOf } from '../kit/agents.ts'
 
@@ -130,3 +131,23 @@ describe('while the suspension is being written', () => {
     })
   }
 })
+
+test.each([{}, { cancel: { kind: 'user' } as const }])(
+  'an agent that ended by a defect is closed without a word to its chart: %o',
+  async (how) => {
+    const warned = vi.spyOn(console, 'warn').mockImplementation(() => {})
+    onTestFinished(() => void warned.mockRestore())
+    const disposed: string[] = []
+    const store = memoryStore()
+    const plugins = [() => () => void disposed.push('disposed')]
+    const agent = await createAgent({ store, model: scripted([hangs()]), sessionId: 'session', plugins })
+    agent.followup('go')
+    await settle()
+    // No service says such a thing.
+    Reflect.apply(agent.actor.send, agent.actor, [{ type: 'verdict.answered', turn: 1, step: 1, attempt: 1 }])
+    expect(agent.status).toBe('failed')
+    await agent.close(how).catch((error: unknown) => expect(error).toBeInstanceOf(TypeError))
+    expect([disposed, warned.mock.calls]).toEqual([['disposed'], []])
+    await (await store.acquire('session')).release()
+  },
+)

@@ -1,7 +1,9 @@
+import { getEventListeners } from 'node:events'
 import { toArray } from 'rxjs'
 import { describe, expect, test } from 'vitest'
 import { StoreFailure } from '../../src/log/errors.ts'
 import type { SessionEvent } from '../../src/log/events.ts'
+import type { Session } from '../../src/log/session.ts'
 import type { LogStore } from '../../src/log/store.ts'
 import { memoryStore } from '../../src/log/stores/memory.ts'
 import { chunk, collect, entered, latch, settled, setup, turnEnd, turnStart } from './session-setup.ts'
@@ -21,6 +23,19 @@ function countedStore(): LogStore & { reads: number } {
     },
   }
   return counted
+}
+
+/** A live reader that stops at its first event until it is resumed. */
+function heldReader(session: Session): { read: number[]; resume: () => void; reading: Promise<void> } {
+  const read: number[] = []
+  const { opened, open } = latch()
+  const reading = (async () => {
+    for await (const event of session.events({ live: true })) {
+      read.push(event.seq)
+      await opened
+    }
+  })()
+  return { read, resume: open, reading }
 }
 
 describe('reading what is durable', () => {
@@ -87,6 +102,47 @@ describe('reading live', () => {
     for (const reader of readers) expect(await reader).toEqual(upTo(100))
   })
 
+  test('a reader that lags a little behind is passed what came meanwhile, and nothing is read again', async () => {
+    const store = countedStore()
+    const { session } = await setup({ store })
+    const { read, resume } = heldReader(session)
+    session.append(turnStart())
+    await session.flush()
+    await settled()
+    const before = store.reads
+    for (const id of ['a', 'b', 'c']) {
+      session.append(entered(id))
+      await session.flush()
+    }
+    resume()
+    await settled()
+    expect([read, store.reads - before]).toEqual([upTo(4), 0])
+  })
+
+  test('a reader that keeps up is passed a group of any size', async () => {
+    const store = countedStore()
+    const { session } = await setup({ store })
+    const reading = collect(session.events({ live: true }))
+    await settled()
+    const before = store.reads
+    session.record(upTo(40).map(() => chunk('x'.repeat(10_000))))
+    await session.close()
+    expect([seqs(await reading), store.reads - before]).toEqual([upTo(40), 0])
+  })
+
+  test('a reader that lags far behind when the session closes gets all of it', async () => {
+    const { session } = await setup()
+    const { read, resume, reading } = heldReader(session)
+    for (let n = 0; n < 60; n++) {
+      session.append(chunk('x'.repeat(10_000)))
+      await session.flush()
+    }
+    await session.close()
+    resume()
+    await reading
+    expect(read).toEqual(upTo(60))
+  })
+
   test('a reader that lags far behind goes back to the store instead of holding what piles up', async () => {
     const store = countedStore()
     const { session } = await setup({ store })
@@ -135,6 +191,40 @@ describe('reading live', () => {
     expect(seqs(await reading)).toEqual([0])
   })
 
+  test('shows nothing of a group after its signal aborted', async () => {
+    const { session } = await setup()
+    const leaving = new AbortController()
+    const seen: number[] = []
+    const reading = (async () => {
+      for await (const event of session.events({ live: true, signal: leaving.signal })) {
+        seen.push(event.seq)
+        leaving.abort()
+      }
+    })()
+    await settled()
+    session.record([turnStart(), entered('a'), entered('b')])
+    await session.flush()
+    await reading
+    expect(seen).toEqual([0])
+  })
+
+  test('lets go of its signal when it leaves', async () => {
+    const { session } = await setup()
+    const { signal } = new AbortController()
+    const listeners: number[] = []
+    const reading = (async () => {
+      for await (const _ of session.events({ live: true, signal })) {
+        listeners.push(getEventListeners(signal, 'abort').length)
+        break
+      }
+    })()
+    await settled()
+    session.append(turnStart())
+    await reading
+    listeners.push(getEventListeners(signal, 'abort').length)
+    expect(listeners).toEqual([1, 0])
+  })
+
   test('shows all that is durable and then the failure', async () => {
     const failure = new StoreFailure('full', 'disk full')
     const { session } = await setup({
@@ -155,7 +245,12 @@ describe('reading live', () => {
     const { session } = await setup({ store: { ...store, read: (id) => store.read(id, { from: 1_000 }) } })
     session.append(turnStart())
     await session.flush()
-    await expect(collect(session.events({ live: true }))).rejects.toMatchObject({ code: 'INVALID_LOG', seq: 0 })
+    await expect(collect(session.events({ live: true }))).rejects.toMatchObject({
+      code: 'INVALID_LOG',
+      seq: 0,
+      rule: 'CONTIGUOUS',
+      message: expect.stringContaining('does not return an event it acknowledged'),
+    })
   })
 })
 
@@ -193,5 +288,22 @@ describe('events$', () => {
     await session.flush()
     await settled()
     expect(seen).toEqual([0])
+  })
+
+  test('reads no more of the store once nobody listens', async () => {
+    const store = memoryStore()
+    const pulled: number[] = []
+    async function* read(...given: Parameters<LogStore['read']>) {
+      for await (const event of store.read(...given)) {
+        pulled.push(event.seq)
+        yield event
+      }
+    }
+    const { session } = await setup({ store: { ...store, read } })
+    session.record(upTo(9).map((n) => entered(`m${n}`)))
+    await session.flush()
+    const subscription = session.events$.subscribe(() => subscription.unsubscribe())
+    await settled()
+    expect(pulled).toEqual([0, 1])
   })
 })

@@ -1,5 +1,5 @@
 /** What the session's tests start from: a session over a memory store whose appends can be held, failed or lost. */
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import type { Recordable, SessionEvent } from '../../src/log/events.ts'
 import type { UserMessage } from '../../src/log/messages.ts'
 import { openSession, type Session, type SessionOptions } from '../../src/log/session.ts'
@@ -26,9 +26,15 @@ export interface Setup {
 
 /** A new session, or that of `store` opened again. */
 export async function setup(
-  options: Partial<SessionOptions> & { store?: LogStore; interfere?: Interference; steal?: boolean } = {},
+  options: Partial<SessionOptions> & {
+    store?: LogStore
+    interfere?: Interference
+    steal?: boolean
+    /** In place of what the real one has. */
+    owned?: Partial<Ownership>
+  } = {},
 ): Promise<Setup> {
-  const { store = memoryStore(), interfere = (append) => append(), steal = false, ...rest } = options
+  const { store = memoryStore(), interfere = (append) => append(), steal = false, owned, ...rest } = options
   const real = await store.acquire('s', { create: { format: 1, id: 's', createdAt: 1 }, steal })
   const appends: Append[] = []
   const ownership: Ownership = {
@@ -37,6 +43,7 @@ export async function setup(
       appends.push({ events, options: request })
       return interfere((instead = events) => real.append(instead, request), appends.length)
     },
+    ...owned,
   }
   const session = await openSession(store, ownership, { now: () => 1_000, limits: LIMITS, ...rest })
   onTestFinished(() => session.close().catch(() => {})) // Tests that fail the store expect it to have failed.
@@ -84,11 +91,11 @@ export const result = (callId: string, step = 1): Recordable => ({
   },
 })
 
-export const answer = (callIds: readonly string[] = []): Recordable => ({
+export const answer = (callIds: readonly string[] = [], step = 1): Recordable => ({
   type: 'assistant/message',
   data: {
     turn: 1,
-    step: 1,
+    step,
     attempt: 1,
     message: {
       id: 'answer',
@@ -104,6 +111,17 @@ export const answer = (callIds: readonly string[] = []): Recordable => ({
     usage: { inputTokens: 3, outputTokens: 4 },
   },
 })
+
+/** Timers stand still until they are advanced. */
+export function useFakeTimers(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+}
+
+/** How many timers keep the process alive. */
+export const holding = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 
 /** Something to wait for, with the means to end the wait. */
 export function latch(): { readonly opened: Promise<void>; open(): void } {
@@ -124,3 +142,7 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 export const types = (events: readonly SessionEvent[]): string[] => events.map((event) => event.type)
+
+export function fail(what: string): never {
+  throw new Error(what)
+}

@@ -41,8 +41,9 @@ describe('a message of the inbox', () => {
   })
 
   test('is claimed by its turn', async () => {
-    const found = await standing('a', [splice(['a', 'b']), turnStart(), claim()])
-    expect(found).toEqual({ kind: 'claimed', turn: 1, seq: 2 })
+    const events = [splice(['a', 'b']), turnStart(), claim()]
+    expect(await standing('a', events)).toEqual({ kind: 'claimed', turn: 1, seq: 2 })
+    expect(await standing('b', events)).toEqual({ kind: 'pending', queue: 'next-turn', seq: 0 })
   })
 
   test('enters the step that took it in', async () => {
@@ -52,7 +53,7 @@ describe('a message of the inbox', () => {
 
   test('is dropped when the step leaves it out, and stays so', async () => {
     const events = [splice(['a', 'b']), turnStart(), claim(2), stepStart(), entered('b')]
-    expect(await standing('a', events)).toEqual({ kind: 'dropped', turn: 1 })
+    expect(await standing('a', events)).toStrictEqual({ kind: 'dropped', turn: 1 })
     expect(await standing('a', [...events, stepEnd(), stepStart(2), entered('c')])).toEqual({
       kind: 'dropped',
       turn: 1,
@@ -67,6 +68,14 @@ describe('a message of the inbox', () => {
     expect(await standing('b', events)).toEqual({ kind: 'dropped', turn: 1, reason: 'no' })
   })
 
+  test('is dropped without a reason when its turn ended in another way than blocked', async () => {
+    const end: Recordable = {
+      type: 'turn/end',
+      data: { turn: 1, reason: { kind: 'stopped-by-policy', policy: 'p', reason: 'no' } },
+    }
+    expect(await standing('a', [splice(['a']), turnStart(), claim(), end])).toStrictEqual({ kind: 'dropped', turn: 1 })
+  })
+
   test('that was put back at the head of its queue is pending again', async () => {
     const end: Recordable = { type: 'turn/end', data: { turn: 1, reason: { kind: 'interrupted' } } }
     const found = await standing('a', [splice(['a']), turnStart(), claim(), splice(['a']), end])
@@ -78,6 +87,19 @@ describe('a message of the inbox', () => {
     expect(removed).toEqual({ kind: 'canceled', seq: 1 })
     const replaced = await standing('a', [splice(['a']), splice(['a'], { deleteCount: 1 })])
     expect(replaced).toEqual({ kind: 'pending', queue: 'next-turn', seq: 1 })
+    const remove = splice([], { deleteCount: 1, outcome: 'canceled' })
+    const duringTurn = [splice(['a', 'b']), turnStart(), claim(), remove, stepStart(), stepEnd()]
+    expect(await standing('b', duringTurn)).toEqual({ kind: 'canceled', seq: 3 })
+  })
+
+  test('stands as it did whatever becomes of the tool results beside it', async () => {
+    const item: InboxItem = { kind: 'tool-result', turn: 1, callId: 'c1' }
+    const owe: Recordable = {
+      type: 'agent/inbox/spliced',
+      data: { mutation: 'splice', queue: 'next-step', start: 0, deleteCount: 0, inserted: [item] },
+    }
+    const events = [turnStart(), splice(['a'], { queue: 'next-step' }), owe, claim(1, 'next-step')]
+    expect(await standing('a', events)).toMatchObject({ kind: 'pending' })
   })
 
   test('that waits in a fork of its session is canceled there; one that was claimed is not', async () => {
@@ -93,6 +115,8 @@ test('a message that never was in the inbox has used its id and stands where it 
   expect(session.hasMessageId('context')).toBe(true)
   expect(session.messageOf('context')).toBeUndefined()
   expect(session.standingOf('context')?.standing).toEqual({ kind: 'entered', turn: 1, step: 1, seq: 2 })
+  session.record([stepEnd(), stepStart(2), entered('context')])
+  expect(session.standingOf('context')?.standing).toMatchObject({ step: 1, seq: 2 })
 })
 
 test('where messages stand survives closing and opening again', async () => {

@@ -36,11 +36,8 @@ class SessionCalls implements Calls {
         this.#scheduled ??= new Map()
         this.#scheduled.set(event.data.callId, event.seq)
         return
-      case 'step/start':
       case 'step/end':
         this.#scheduled = undefined
-        return
-      default:
         return
     }
   }

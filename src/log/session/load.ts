@@ -30,11 +30,11 @@ export async function load(
     throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
   }
   const folded = createFolded()
-  let stepOpen = false
+  let step: Step = 'closed'
   for await (const stored of itemsInTime(store.read(header.id), `read session "${header.id}"`, patience)) {
     const event = validateStored(stored, folded.nextSeq, folded.lastTime)
     placeStored(folded, event)
-    if (event.type === 'step/start' || event.type === 'step/end') stepOpen = event.type === 'step/start'
+    step = stepAfter(step, event)
     onLoaded(event)
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
@@ -42,7 +42,7 @@ export async function load(
     await refuseFenced(ownership, patience)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
-  checkPairing(folded, stepOpen)
+  checkPairing(folded, step)
   return folded
 }
 
@@ -57,11 +57,27 @@ async function refuseFenced(ownership: Ownership, patience: Patience): Promise<v
   }
 }
 
-/** No provider takes such a history, so every later request would fail. Calls of an open step are answered yet. */
-function checkPairing({ surface, nextSeq }: Folded, stepOpen: boolean): void {
+/** `calling`: open, and its answer has calls, which need no result yet. */
+type Step = 'closed' | 'open' | 'calling'
+
+function stepAfter(step: Step, event: SessionEvent): Step {
+  switch (event.type) {
+    case 'step/start':
+      return 'open'
+    case 'step/end':
+      return 'closed'
+    case 'assistant/message':
+      return step !== 'closed' && event.data.calls.length > 0 ? 'calling' : step
+    default:
+      return step
+  }
+}
+
+/** No provider takes a history with a call unanswered, so every later request would fail. */
+function checkPairing({ surface, nextSeq }: Folded, step: Step): void {
   const messages = surface.messages()
-  const open = stepOpen ? messages.findLastIndex(({ role }) => role === 'assistant') : -1
-  const wrong = unpaired(open < 0 ? messages : messages.slice(0, open))
+  const answer = messages.findLastIndex(({ role }) => role === 'assistant')
+  const wrong = unpaired(step === 'calling' ? messages.slice(0, answer) : messages)
   if (wrong !== undefined) throw new InvalidLog(nextSeq - 1, 'HISTORY-PAIRING', `${wrong}; verify the log to see where`)
 }
 

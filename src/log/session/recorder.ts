@@ -98,14 +98,11 @@ class BatchRecorder implements Recorder {
     this.#sealing = batch
     if (batch.takes.length > 0) batch.takes = batch.takes.map((take) => located(take, batch.events[0]))
     report(() => this.#options.onSealed?.(batch.events))
-    report(() => this.#summarize(batch))
+    report(() => {
+      batch.summary = this.#options.summary?.()
+    })
     this.#sealing = undefined
     this.#queue.enqueue(batch)
-  }
-
-  #summarize(batch: Batch): void {
-    const summary = this.#options.summary?.()
-    if (summary !== undefined) batch.summary = summary
   }
 
   /** Changes nothing: what it throws leaves the session as it was. */
@@ -119,7 +116,7 @@ class BatchRecorder implements Recorder {
     for (const event of events) {
       const valid = this.#masked(validateNew(stamped(event, limits)))
       const place = { seq: folded.nextSeq + placed.length, time }
-      placed.push(valid.type === 'tool/result' ? this.#placedResult(valid, place, placed) : placedAt(valid, place))
+      placed.push(this.#sourced(valid, place, placed))
     }
     for (const event of placed) this.#checkSurface(event, placed.length)
     return placed
@@ -132,8 +129,8 @@ class BatchRecorder implements Recorder {
     return data === valid.data ? valid : validateNew({ type, data, ...marks })
   }
 
-  /** A result that names no sources comes from its call, if that was scheduled in the open step or just before. */
-  #placedResult(valid: ValidEvent, place: Place, before: readonly SessionEvent[]): SessionEvent {
+  /** The event in its place. A result that names no sources comes from its call, if that was scheduled in the open step. */
+  #sourced(valid: ValidEvent, place: Place, before: readonly SessionEvent[]): SessionEvent {
     const event = placedAt(valid, place)
     if (event.type !== 'tool/result' || event.sourceEventSeqs !== undefined) return event
     const { callId } = event.data.message.source

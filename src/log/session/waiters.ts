@@ -53,10 +53,12 @@ class CountWaiters implements Waiters {
   reach(value: number): void {
     this.#count = value
     if (this.#waiting.length === 0) return
-    const before = this.#waiting
-    const after = before.filter((waiter) => waiter.goal > value)
+    const after: Waiter[] = []
+    for (const waiter of this.#waiting) {
+      if (waiter.goal > value) after.push(waiter)
+      else waiter.resolve()
+    }
     this.#waiting = after.length === 0 ? NOBODY : after
-    for (const waiter of before) if (waiter.goal <= value) waiter.resolve()
   }
 
   fail(error: PawlError): void {

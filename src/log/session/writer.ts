@@ -24,7 +24,7 @@ export interface Batch {
   bytes: number
   /** Nothing but chunks is in it, so it may wait for more of them. */
   patient: boolean
-  summary?: SummaryUpdate
+  summary?: SummaryUpdate | undefined
 }
 
 export interface WriterOptions {
@@ -52,7 +52,7 @@ export interface Writer {
   enqueue(batch: Batch): void
   /** The batch of that number, and so all before it, is durable. */
   isFlushed(number: number): boolean
-  /** Resolves once the batch of that number is durable, and makes it and those before it wait for no window. */
+  /** Resolves once the batch of that number is durable, and makes it and all that is queued wait for no window. */
   flushed(number: number): Promise<void>
   durable(seq: number): Promise<void>
   ready(): Promise<void>
@@ -119,7 +119,7 @@ class LogWriter implements Writer {
 
   flushed(number: number): Promise<void> {
     this.#hurried = Math.max(this.#hurried, number)
-    if (this.#queue.length > 0 && (this.#queue[0]?.number ?? 0) <= this.#hurried) this.#urgent = true
+    if (this.#queue.length > 0) this.#urgent = true
     this.#pump()
     return this.#numbers.until(number)
   }
@@ -137,7 +137,6 @@ class LogWriter implements Writer {
   }
 
   fail(error: PawlError): void {
-    if (this.#failed) return
     this.#failed = true
     clearTimeout(this.#window)
     for (const waiters of [this.#numbers, this.#heads, this.#room]) waiters.fail(error)

@@ -131,7 +131,6 @@ export function memoryStore(): LogStore {
       leave(session, new SessionNotFound(id))
     },
     async [Symbol.asyncDispose]() {
-      if (closed !== undefined) return
       closed = new StoreFailure('io', 'This memory store is closed, and what it held is gone: open another')
       for (const session of sessions.values()) {
         if (session.owner !== undefined) lose(session, session.owner, closed)

@@ -80,13 +80,13 @@ export function append(open: OpenStore): void {
   })
 
   test.each([
-    ['a gap', [chunk(0), chunk(2)]],
-    ['a repeated seq', [chunk(0), chunk(0)]],
-    ['another first seq than it names', [chunk(1), chunk(2)]],
-  ])('a batch with %s is a SeqConflict and writes nothing', async (_, events) => {
+    ['a gap', [chunk(0), chunk(2)], { expected: 2, actual: 1 }],
+    ['a repeated seq', [chunk(0), chunk(0)], { expected: 0, actual: 1 }],
+    ['another first seq than it names', [chunk(1), chunk(2)], { expected: 1, actual: 0 }],
+  ])('a batch with %s is a SeqConflict and writes nothing', async (_, events, seqs) => {
     const store = await openedStore(open)
     const owner = await own(store)
-    await refusal(owner.append(events, { expectedSeq: 0 }), SeqConflict)
+    expect(await refusal(owner.append(events, { expectedSeq: 0 }), SeqConflict)).toMatchObject(seqs)
     expect(await logOf(store)).toEqual([])
     await fill(owner, 0, 1)
   })

@@ -116,6 +116,26 @@ export function mailbox(open: OpenStore): void {
     expect((await commands.next()).value).toMatchObject({ id: 'c' })
   })
 
+  test('a taking of what was never posted is passed over', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    await settle(owner, 0, TAKEN, 'never')
+    await store.post('s', command('c'))
+    await settle(owner, 0, REFUSED, 'never', 'c')
+    expect(await store.outcome('s', 'c', whileTesting())).toEqual(REFUSED)
+  })
+
+  test('what a store says was posted, when it was acquired, is what nobody has taken, oldest first', async () => {
+    const store = await openedStore(open)
+    const first = await own(store)
+    expect(first.posted ?? []).toEqual([])
+    for (const id of ['c', 'b', 'a']) await store.post('s', command(id))
+    await settle(first, 0, TAKEN, 'b')
+    await first.release()
+    const left = [command('c'), command('a')]
+    expect((await own(store)).posted ?? left).toEqual(left)
+  })
+
   test('a command yielded but not taken is yielded again to the next owner', async () => {
     const store = await openedStore(open)
     await store.post((await own(store)).header.id, command('a'))
@@ -144,6 +164,30 @@ export function mailbox(open: OpenStore): void {
     expect(await collect(owner.commands(done.signal))).toEqual([])
   })
 
+  test('commands that were left give nothing more', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    await store.post('s', command('c'))
+    const commands = owner.commands(whileTesting())[Symbol.asyncIterator]()
+    expect(await commands.return?.()).toEqual({ done: true, value: undefined })
+    expect(await commands.next()).toEqual({ done: true, value: undefined })
+    expect(await nextIds(owner, 1)).toEqual(['c'])
+  })
+
+  test("an owner may listen until it is lost, by its ownership's own signal", async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    const commands = owner.commands(owner.lost)[Symbol.asyncIterator]()
+    const first = commands.next()
+    await turn()
+    await store.post('s', command('c'))
+    expect((await first).value).toEqual(command('c'))
+    const next = commands.next()
+    await turn()
+    await store.acquire('s', { steal: true })
+    expect((await next).done).toBe(true)
+  })
+
   test.each(['release', 'steal'])('commands end when the ownership ends by %s', async (how) => {
     const store = await openedStore(open)
     const owner = await own(store)
@@ -160,9 +204,10 @@ export function mailbox(open: OpenStore): void {
     const store = await openedStore(open)
     const signal = whileTesting()
     const owner = await own(store)
-    const early = store.outcome('s', 'a', signal)
-    await store.post('s', command('a'))
     await store.post('s', command('b'))
+    const early = store.outcome('s', 'a', signal)
+    await turn()
+    await store.post('s', command('a'))
     const waiting = [store.outcome('s', 'a', signal), store.outcome('s', 'b', signal)]
     await turn()
     await owner.append([chunk(0)], {

@@ -117,7 +117,8 @@ export function ownership(open: OpenStore): void {
     const second = await store.acquire('s')
     expect(second.head).toBe(4)
     await fill(second, 4, 1)
-    await refusal(fill(first, 5, 1), Fenced)
+    const { message } = await refusal(fill(first, 5, 1), Fenced)
+    expect(message).toBe(`Epoch ${first.epoch} was released: acquire the session again`)
     expect(await seqsOf(store.read('s'))).toEqual(range(0, 5))
   })
 

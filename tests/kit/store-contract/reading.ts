@@ -142,6 +142,19 @@ export function reading(open: OpenStore): void {
     expect(await seqsOf(store.subscribe('s', { from: 0, signal: done.signal }))).toEqual([])
   })
 
+  test('a subscriber that leaves takes nobody with it', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    const leaving = new AbortController()
+    const signals = [whileTesting(), leaving.signal, whileTesting()]
+    const [before, left, after] = signals.map((signal) => take(store.subscribe('s', { from: 0, signal }), 1))
+    await turn()
+    leaving.abort()
+    expect(await left).toEqual([])
+    await fill(owner, 0, 1)
+    expect(await Promise.all([before, after])).toEqual([[chunk(0)], [chunk(0)]])
+  })
+
   test('a subscriber from beyond the head waits for that event', async () => {
     const store = await openedStore(open)
     const owner = await own(store)

@@ -38,7 +38,7 @@ export function summary(open: OpenStore): void {
     }
     await owner.append([chunk(0), chunk(1)], { expectedSeq: 0, summary: update })
     const expected = { id: 's', createdAt: EPOCH_MS, updatedAt: EPOCH_MS + 1, head: 2, owned: true, ...update }
-    expect(await collect(store.list())).toEqual([expected])
+    expect(await collect(store.list())).toStrictEqual([expected])
     await fill(owner, 2, 1)
     expect(await collect(store.list())).toEqual([{ ...expected, head: 3, updatedAt: EPOCH_MS + 2 }])
   })

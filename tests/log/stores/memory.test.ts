@@ -1,10 +1,11 @@
 /** The memory store: the contract, plain and behind a slow line, and what is its own. */
+import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
 import { StoreFailure } from '../../../src/log/errors.ts'
 import type { LogStore } from '../../../src/log/store.ts'
 import { memoryStore } from '../../../src/log/stores/memory.ts'
 import { faultyStore } from '../../kit/faulty-store.ts'
-import { chunk, fill, logOf, type OpenedStore, own, refusal } from '../../kit/store-contract/fixtures.ts'
+import { chunk, fill, logOf, type OpenedStore, own, refusal, turn } from '../../kit/store-contract/fixtures.ts'
 import { storeContract } from '../../kit/store-contract.ts'
 
 const without = {
@@ -41,6 +42,37 @@ test('a closed memory store says that it is closed', async () => {
   const store = memoryStore()
   const owner = await own(store)
   await store[Symbol.asyncDispose]()
-  expect((await refusal(fill(owner, 0, 1), StoreFailure)).message).toMatch(/closed/)
+  expect(await refusal(fill(owner, 0, 1), StoreFailure)).toMatchObject({
+    reason: 'io',
+    message: expect.stringMatching(/closed.*open another/),
+  })
   expect(owner.lost.reason).toBeInstanceOf(StoreFailure)
+})
+
+test('a session that is deleted while the list is read is not listed', async () => {
+  const store = memoryStore()
+  for (const id of ['a', 'b', 'c']) await (await own(store, id)).release()
+  const listed: string[] = []
+  for await (const { id } of store.list()) {
+    listed.push(id)
+    if (id === 'a') await store.delete('b')
+  }
+  expect(listed).toEqual(['a', 'c'])
+})
+
+test('who waits again and again leaves one listener on its signal, and none once it left', async () => {
+  const store = memoryStore()
+  const owner = await own(store)
+  const { signal } = new AbortController()
+  const listeners = (): number => getEventListeners(signal, 'abort').length
+  const events = store.subscribe('s', { from: 0, signal })[Symbol.asyncIterator]()
+  for (let seq = 0; seq < 5; seq++) {
+    const next = events.next()
+    await turn()
+    expect(listeners()).toBe(1)
+    await fill(owner, seq, 1)
+    await next
+  }
+  await events.return?.()
+  expect(listeners()).toBe(0)
 })

@@ -256,6 +256,18 @@ describe('a damaged file', () => {
     expect(seen).toEqual(chunks(0, seen.length))
   })
 
+  test('a header that is no JSON is damage, told by each acquire: none keeps what it could not open', async () => {
+    const path = await written(10)
+    const other = beside(path)
+    other.exec("UPDATE sessions SET header = '{'")
+    const store = storeOn(path)
+    for (const _ of range(0, 2)) {
+      expect((await failure(own(store), 'damaged', path)).message).toContain('the header of s is not JSON')
+    }
+    other.statement('UPDATE sessions SET header = ?').run(JSON.stringify(header('s')))
+    expect((await own(storeOn(path))).head).toBe(10)
+  })
+
   test('a row whose events are not what the row says is damage', async () => {
     const path = await written(250)
     const other = beside(path)

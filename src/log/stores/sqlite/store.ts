@@ -87,12 +87,23 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     const reply = await ask({ kind: 'acquire', name: sessionId, createdAt: create?.createdAt ?? 0, steal, ...header })
     refuseClosed()
     if (reply.kind !== 'acquired') throw refusal(sessionId, reply)
-    const ownership = createOwnership(reply, ports)
+    const ownership = await owned(sessionId, reply)
     try {
       return { ...ownership, posted: await waiting(reply.session) }
     } catch (error) {
       await ownership.release()
       throw error
+    }
+  }
+
+  /** @throws StoreFailure 'damaged' for a header that cannot be read; the session is given back then. */
+  async function owned(sessionId: string, acquired: Reply & { kind: 'acquired' }): Promise<Ownership> {
+    try {
+      return createOwnership(acquired, ports)
+    } catch (cause) {
+      const { session, epoch } = acquired
+      await ask({ kind: 'release', session, epoch })
+      throw storeFailure('damaged', asked, `the header of ${sessionId} is not JSON`, cause)
     }
   }
 
