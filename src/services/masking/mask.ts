@@ -53,7 +53,7 @@ export function createMask({ secrets = [] }: MaskOptions = {}): Mask {
 }
 
 /** Masks that somebody has, by their secrets. */
-const inUse = new Map<string, WeakRef<Mask>>()
+const inUse = new Map<string, WeakRef<Finding>>()
 const dropped = new FinalizationRegistry<string>((key) => {
   if (inUse.get(key)?.deref() === undefined) inUse.delete(key)
 })
@@ -63,10 +63,17 @@ const dropped = new FinalizationRegistry<string>((key) => {
  * be asked for its own.
  */
 export function maskedByAll(text: string): string {
-  return [...inUse.values()].reduce((shown, ref) => ref.deref()?.text(shown) ?? shown, patternsOnly.text(text))
+  // All on the text as it is: what one had masked would hide from the next that a longer secret of its own stood there.
+  const spans = [...inUse.values()].flatMap((ref) => ref.deref()?.find(text) ?? [])
+  return replaced(text, joined([...patternsOnly.find(text), ...spans]))
 }
 
-function maskOf(secrets: readonly string[]): Mask {
+/** A mask that also says where it finds something. */
+interface Finding extends Mask {
+  find(text: string): readonly Span[]
+}
+
+function maskOf(secrets: readonly string[]): Finding {
   const needles = createNeedles(secrets)
   const rules = { text: rulesOf(needles, textPatterns), json: rulesOf(needles, jsonPatterns) }
   const text = (value: string, kind: TextKind = 'text'): string => {
@@ -79,6 +86,7 @@ function maskOf(secrets: readonly string[]): Mask {
   }
   return {
     text,
+    find: (value) => rules.text.find(value, 0),
     json: (value) => maskJson(value, { text: (part) => text(part, 'json'), registered, isSecretKey }),
     values: (value) =>
       secrets.length === 0 ? value : maskJson(value, { text: registered, registered, isSecretKey: () => false }),
@@ -87,7 +95,7 @@ function maskOf(secrets: readonly string[]): Mask {
 }
 
 /** Without registered values: one for all agents that have none. */
-export const patternsOnly: Mask = maskOf([])
+export const patternsOnly: Finding = maskOf([])
 
 function checkSecrets(secrets: readonly string[]): void {
   if (!Array.isArray(secrets)) throw new InvalidOption('secrets', 'must be a list of strings')

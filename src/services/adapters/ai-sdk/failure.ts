@@ -78,11 +78,15 @@ function refused(error: WireObject, now: number): LlmFailure {
     status: Number(error.statusCode),
     headers: headersOf(error.responseHeaders),
     // One that came inside a stream has no body: its own words say as much.
-    body: textIn(error.responseBody) || JSON.stringify({ error: frameOf(error) }),
+    body: textIn(error.responseBody) || stated(frameOf(error)),
     ...(message !== '' && { said: message }),
     now,
   })
 }
+
+/** An error as a body; '' for one that says nothing. */
+const stated = (frame: WireObject): string =>
+  Object.values(frame).some((word) => word !== '') ? JSON.stringify({ error: frame }) : ''
 
 /** Anthropic's API has another name for the same header. */
 function headersOf(headers: unknown): { get(name: string): string | null } {

@@ -15,7 +15,7 @@ export interface Begun {
   readonly read: Read
 }
 
-/** Characters that are looked at: blanks before the rest may be many, and need not be kept. */
+/** Characters that are looked at: of a body that begins with more blanks only its content type tells. */
 const LOOKED_AT = 1_024
 
 /** Reads as much of a body as it takes to tell its form; `type` is its content type, '' for none. */

@@ -24,8 +24,8 @@ export function failureOfStatus({ status, headers, body, said, now }: Refusal): 
   const parsed = parseJson(body.trim())
   const stated = statedIn(parsed?.value)
   const wait = retryAfterMs(headers, { status, now })
-  const page = parsed === undefined ? beginningOf(headers, body.trim()) : ''
-  const words = stated.message || said || `The server answered with status ${status}${page}`
+  const words =
+    stated.message || said || `The server answered with status ${status}${beginningOf(headers, body.trim())}`
   const message = withFacts(words, stated)
   return {
     message: status === 402 ? `${message} (top up the account, or use the key of another)` : message,
@@ -36,7 +36,7 @@ export function failureOfStatus({ status, headers, body, said, now }: Refusal): 
   }
 }
 
-/** A body that is no JSON is a gateway's page, and often the only word on what is wrong. */
+/** A body without words that are known: a gateway's page, JSON of a shape of its own. Often it alone says what is wrong. */
 function beginningOf(headers: Refusal['headers'], text: string): string {
   return text === '' ? '' : ` and ${headers.get('content-type') ?? 'no content type'}: ${text.slice(0, 120)}`
 }
@@ -86,9 +86,9 @@ interface Stated {
   readonly param: string
 }
 
-/** Errors come as `{ error: { message, code, type } }`, `{ error: 'text' }`, `{ message }` or `{ detail }`. */
+/** Errors come as `{ error: { message, code, type } }`, `{ error: 'text' }`, `{ message }`, `{ detail }`, or in a list. */
 function statedIn(body: unknown): Stated {
-  const outer = objectIn(body)
+  const outer = objectIn(Array.isArray(body) ? body[0] : body)
   if (typeof outer.error === 'string') return { message: outer.error, code: '', type: '', param: '' }
   const error = isObject(outer.error) ? outer.error : outer
   return {

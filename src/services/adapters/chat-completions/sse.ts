@@ -37,6 +37,8 @@ export function createEventReader(maxEventLength: number): EventReader {
       overflown ||= type === 'max-buffer-size-exceeded'
     },
   })
+  // What a mark looks like that was encoded twice, the parser drops from the first text it gets, if that is not cut.
+  parser.feed('\n')
   const withoutMark = (text: string): string => {
     if (begun || text === '') return text
     begun = true

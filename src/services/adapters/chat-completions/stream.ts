@@ -63,11 +63,11 @@ export async function* streamCompletion(prepare: () => Call, reach: Reach): Asyn
   }
 }
 
-/** Once the model has said why it stopped the answer is whole, whatever becomes of the connection after that. */
+/** Once the model has stopped for good the answer is whole, whatever becomes of the connection after that. */
 function lastChunks({ translation, watchdog }: Exchange, thrown: unknown, failure: LlmFailure): readonly StreamChunk[] {
   // Not by its code: an error that the server reports may have the same, and is one.
   const isLost = thrown instanceof ConnectionLost || watchdog.expired !== undefined
-  if (!isLost || !translation.finished) return translation.fail(failure)
+  if (!isLost || !translation.closed) return translation.fail(failure)
   note('done-missing', failure.message)
   return translation.end()
 }
@@ -163,8 +163,10 @@ async function* received(response: Response, { endpoint }: Call, exchange: Excha
       return yield* events(body, exchange)
     case 'json':
       return yield* whole(response, body, exchange)
-    case 'other':
-      throw new LlmError(notAStream(response, (await readText(body, MAX_ERROR_BODY, watchdog)).text))
+    case 'other': {
+      const { text } = await readText(body, MAX_ERROR_BODY, watchdog)
+      throw new LlmError(text.trim() === '' ? EMPTY : notAStream(response, text))
+    }
   }
 }
 
@@ -174,10 +176,12 @@ const typeOf = ({ headers }: Response): string => headers.get('content-type') ??
 async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
   const { translation, maxEventLength } = exchange
   const reader = createEventReader(maxEventLength)
-  let empty = true
+  let beginning = ''
+  let spoken = false
   for (;;) {
     const bytes = await read()
-    if (bytes !== undefined && bytes.length > 0) empty = false
+    if (bytes !== undefined && beginning.length < BEGINNING)
+      beginning += latin1(bytes.subarray(0, BEGINNING - beginning.length))
     const chunks: StreamChunk[] = []
     let ended = false
     try {
@@ -186,11 +190,12 @@ async function* events(read: Read, exchange: Exchange): AsyncGenerator<Batch> {
       // Also what came before an event that fails.
       yield chunks
     }
+    spoken ||= chunks.length > 0
     if (ended) return
     if (bytes === undefined) break
   }
-  if (empty) throw new LlmError(EMPTY)
-  if (!translation.finished) throw new LlmError(CLOSED)
+  if (beginning === '') throw new LlmError(EMPTY)
+  if (!translation.finished) throw new LlmError(closed(spoken ? '' : beginning))
   note('done-missing')
   yield translation.end()
 }
@@ -258,12 +263,16 @@ async function refused(response: Response, read: Read, { clock, watchdog }: Exch
 }
 
 const notAStream = (response: Response, body: string): LlmFailure => ({
-  message: `The server answered with no stream, but with this (${typeOf(response) || 'no content type'}): ${body.trim().slice(0, 120)}`,
+  message: `The server answered with no stream, but with this (${typeOf(response) || 'no content type'}): ${body.trim().slice(0, SHOWN)}`,
   code: 'MALFORMED_RESPONSE',
   status: response.status,
 })
 
 const MAX_ERROR_BODY = 64 * 1024
+
+/** Characters that are shown of what is no answer, and the bytes that they may take. */
+const SHOWN = 120
+const BEGINNING = 4 * SHOWN
 
 /** The transport failed: the server said nothing of it. */
 class ConnectionLost extends LlmError {}
@@ -282,7 +291,12 @@ async function carried<T>(what: string, act: () => Promise<T>): Promise<T> {
 
 const EMPTY: LlmFailure = Object.freeze({ message: 'The server sent an empty answer', code: 'EMPTY_RESPONSE' })
 
-const CLOSED: LlmFailure = Object.freeze({
-  message: 'The stream ended before the model said it was done',
-  code: 'STREAM_CLOSED',
-})
+/** Of a stream that brought nothing, what it began with: a page or a proxy's words, whatever its content type. */
+function closed(beginning: string): LlmFailure {
+  const words = Buffer.from(beginning, 'latin1').toString().trim().slice(0, SHOWN)
+  const shown = words === '' ? '' : `. It began with this: ${words}`
+  return { message: `The stream ended before the model said it was done${shown}`, code: 'STREAM_CLOSED' }
+}
+
+const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')

@@ -23,7 +23,7 @@ export interface Translation {
   readonly progressed: boolean
   /** True once the model has said why it stopped. */
   readonly finished: boolean
-  /** True once nothing of the answer itself can come any more; never where a finish comes with every piece. */
+  /** True once nothing of the answer itself can come any more: where a finish comes with every piece, once it is counted. */
   readonly closed: boolean
   /** Ends the blocks, then usage if known, then the finish. */
   end(): readonly StreamChunk[]
@@ -49,6 +49,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
   let reason: Meaning | undefined
   let spoken = false
   let progressed = false
+  let counted = false
 
   const open = (block: Block): void => {
     checkCount(blocks.length)
@@ -113,6 +114,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
         usage = usageOf(payload.usage) ?? unreadable(payload.usage, usage)
         // The same counts again are a sign of life, and no more of an answer.
         progressed = JSON.stringify(usage) !== JSON.stringify(before)
+        counted = reason !== undefined && listIn(payload.choices).length === 0
       }
       for (const choice of listIn(payload.choices)) if (isFirstChoice(choice)) takeChoice(choice, chunks)
       progressed ||= chunks.length > 0
@@ -125,7 +127,7 @@ export function createTranslation({ reasoningKeys = REASONING, finish, finishWor
       return reason !== undefined
     },
     get closed() {
-      return reason !== undefined && finish !== 'last'
+      return reason !== undefined && (finish !== 'last' || counted)
     },
     end() {
       if (words.text !== undefined) noteMarkup(words.text.said)

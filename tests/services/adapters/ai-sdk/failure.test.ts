@@ -248,6 +248,11 @@ describe('errors of the SDK', () => {
     expect(codeOf(marked)).toBe('MISSING_CREDENTIAL')
   })
 
+  test('that say nothing but a status are told by that alone', () => {
+    const { message } = failureOfModel(call({ message: '', statusCode: 500 }), facts)
+    expect(message).toBe('The server answered with status 500')
+  })
+
   test('a query, a credential, headers and the request’s body are in no message', () => {
     const thrown = call({
       statusCode: 500,

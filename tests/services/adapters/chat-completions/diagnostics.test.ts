@@ -74,6 +74,18 @@ describe('what is told shows', () => {
     await other.agent.whenIdle()
   })
 
+  test.each([
+    ['that begins as one of the first', 'hunter', 'hunter-9f8e7d6c5b4a'],
+    ['that holds what looks like a credential', 'other', 'user:sk-abcdefgh12345!tail99'],
+  ])("nothing of a second agent's secret %s", async (_, first, second) => {
+    await using one = await startAgent({ secrets: [first] })
+    await using two = await startAgent({ secrets: [second] })
+    await using server = await wireServer([{ body: [event({ error: { message: `at ${second} end` } })] }])
+    await ask(openaiCompatible({ baseURL: server.url, model: 'm' }))
+    expect(details()).toContain('at [secret] end')
+    await Promise.all([one, two].map(({ agent }) => agent.whenIdle()))
+  })
+
   test('what is no secret as it is', async () => {
     await using server = await wireServer([{ body: [event({ error: { message: 'too many cooks' } })] }])
     await ask(openaiCompatible({ baseURL: server.url, model: 'm', apiKey: '[secret]' }))

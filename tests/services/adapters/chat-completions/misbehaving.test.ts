@@ -47,20 +47,21 @@ describe('a body without a content type', () => {
   const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n'
   const message = { choices: [{ message: { content: 'a' }, finish_reason: 'stop' }] }
   const broken = { choices: [{ message: { content: 'a' } }], error: { message: 'no', code: 'server_error' } }
+  const BEGAN = 'The stream ended before the model said it was done. It began with this: upstream error'
 
   test.each([
     ['events', `${delta({ content: 'a' })}${stopped('stop')}${DONE}`, { kind: 'stop' }],
     ['a JSON text', JSON.stringify(message), { kind: 'stop' }],
     ['an error as JSON', JSON.stringify(broken), { kind: 'error', failure: { code: 'SERVER' } }],
     ['nothing', '', { kind: 'error', failure: { code: 'EMPTY_RESPONSE' } }],
-    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED' } }],
+    ['words', 'upstream error', { kind: 'error', failure: { code: 'STREAM_CLOSED', message: BEGAN } }],
   ])('of %s is read for what it is', async (_, body, finish) => {
     await using server = await rawServer(head + body)
     expect(finishIn(await ask(at(server.url)))).toMatchObject(finish)
   })
 })
 
-test.each(['text/plain', 'application/json', 'text/event-stream'])(
+test.each(['text/plain', 'text/html', 'application/json', 'text/event-stream'])(
   'an empty body of %s is an empty answer',
   async (type) => {
     await using server = await wireServer([{ headers: { 'content-type': type } }])
@@ -132,6 +133,46 @@ describe('a key that a server repeats', () => {
     for (const secret of [apiKey.slice(0, 12), inQuery.slice(0, 9), encodeURIComponent(inQuery).slice(0, 9)]) {
       expect(said).not.toContain(secret.toLowerCase())
     }
+  })
+})
+
+describe('what a request carries', () => {
+  const failed = async (query: string, error: object, options: Partial<OpenaiCompatibleOptions> = {}) => {
+    await using server = await wireServer([{ body: [event({ error })] }])
+    return failureIn(await ask(at(`${server.url}${query}`, options)))
+  }
+
+  test.each([
+    ['of which an ordinary code has the name', '?api-version=2024-10-01', 'invalid_api_version', 'INVALID_API_VERSION'],
+    ['with a value of nothing but marks', '?v=-----------', 'rate_limit_exceeded', 'RATE_LIMIT'],
+  ])('in a query %s, leaves that code as it is', async (_, query, word, code) => {
+    expect((await failed(query, { message: 'no', code: word })).code).toBe(code)
+  })
+
+  test('as a key of nothing but marks, leaves a code as it is', async () => {
+    const error = { message: 'no', code: 'rate_limit_exceeded' }
+    expect((await failed('', error, { apiKey: '---------' })).code).toBe('RATE_LIMIT')
+  })
+
+  test('as a query that is no more than a value is in no failure', async () => {
+    expect((await failed('?1a2b3c4d5e', { message: 'not 1a2b3c4d5e' })).message).toBe('not [hidden]')
+  })
+
+  test.each([
+    ['a refusal', 400, 'application/json'],
+    ['a page', 200, 'text/html'],
+    ['JSON that is no answer', 200, 'application/json'],
+    ['what is called a stream', 200, 'text/event-stream'],
+  ])('as a key is in no failure, also not as it is escaped in %s', async (_, status, type) => {
+    const body = ['["1a2b\\/3c4d\\u002b5e6f"]']
+    await using server = await wireServer([{ status, headers: { 'content-type': type }, body }])
+    const { message } = failureIn(await ask(at(server.url, { apiKey: '1a2b/3c4d+5e6f' })))
+    expect(message).toContain('["[secret]"]')
+  })
+
+  test('hides all of the longer one of two that begin alike', async () => {
+    const error = { message: 'not 1a2b3c4d5e6f7g8h' }
+    expect((await failed('?v=1a2b3c4d5e6f7g8h', error, { apiKey: '1a2b3c4d' })).message).toBe('not [hidden]')
   })
 })
 
