@@ -101,13 +101,9 @@ const isEnumerable = Object.prototype.propertyIsEnumerable
 
 /** No prototype, or the root one, of this realm or of another. */
 function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value)
+  const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
-  return (
-    typeof prototype === 'object' &&
-    Object.getPrototypeOf(prototype) === null &&
-    Object.hasOwn(prototype as object, 'hasOwnProperty')
-  )
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
 }
 
 /**

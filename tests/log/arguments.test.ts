@@ -43,6 +43,8 @@ describe('parseArguments', () => {
     ['an integer that is written with an exponent and a point', '900719925474099.3E1'],
     ['digits lost before the point', '12345678901234567.89'],
     ['all digits left, but rounded up to another integer', '4503599627370497.5'],
+    ['at the first number that has no digits behind its point', '4503599627370496.4'],
+    ['an even integer beyond 2^53, which nobody can tell from its neighbour', '9007199254740994.00'],
   ])('what is %s is refused', (_, number) => {
     expect(parseArguments(`{"a":[{"n":${number}}]}`)).toMatchObject({
       kind: 'unparsable',
@@ -59,8 +61,20 @@ describe('parseArguments', () => {
     ['0.1234567890123456789', 0.12345678901234568],
     ['2.50000000000000000001', 2.5],
     ['0.000', 0],
+    ['1.5e20', 1.5e20],
+    ['-1.50E+20', -1.5e20],
+    ['0.25e20', 2.5e19],
+    ['4503599627370495.7', 4503599627370495.5],
   ])('%s is read as the double that it is written for', (number, value) => {
     expect(argsOf(`{"n":${number}}`)).toEqual({ n: value })
+  })
+
+  test('a number of more than forty characters is told by its beginning', () => {
+    const said = (raw: string) => parseArguments(raw)
+    expect(said('9'.repeat(40))).toMatchObject({ message: expect.stringContaining(`The number ${'9'.repeat(40)} in`) })
+    expect(said('9'.repeat(41))).toMatchObject({
+      message: expect.stringContaining(`The number ${'9'.repeat(40)}... in`),
+    })
   })
 
   test('any double is read back as JSON writes it, unless it is an integer beyond 2^53 in plain digits', () => {

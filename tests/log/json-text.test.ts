@@ -21,6 +21,12 @@ test('a value ends where it ends, whatever stands in it and behind it', () => {
   )
 })
 
+test('a text or a list ends with its last mark, though no blank, comma or end follows', () => {
+  expect(endOfValue('"a,":1', 0)).toBe(4)
+  expect(endOfValue('{"a":[1]}{}', 0)).toBe(9)
+  expect(endOfValue('["]"]true', 0)).toBe(5)
+})
+
 test('a text that is cut off ends at its end', () => {
   expect(endOfString('"abc\\', 0)).toBe(5)
   expect(endOfValue('{"a":[1', 0)).toBe(7)

@@ -1,7 +1,8 @@
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { NotJson } from '../../src/log/errors.ts'
-import { canonicalJson, equalJson, type Json, MAX_DEPTH, toJson, utf8Bytes } from '../../src/log/json.ts'
+import { canonicalJson, equalJson, frozenJson, type Json, MAX_DEPTH, toJson, utf8Bytes } from '../../src/log/json.ts'
 
 const refusal = (value: unknown): NotJson => {
   try {
@@ -36,35 +37,37 @@ const revoked = Proxy.revocable({}, {})
 revoked.revoke()
 
 describe('what would be lost or changed as JSON is refused, and where it stands is said', () => {
-  test.each<[string, unknown, string]>([
-    ['undefined', undefined, '$'],
+  test.each<[string, unknown, string, string?]>([
+    ['undefined', undefined, '$', 'undefined has no JSON form'],
     ['an undefined property', { a: { b: undefined } }, '$.a.b'],
     ['an undefined item', [1, undefined], '$[1]'],
-    ['a bigint', { a: 1n }, '$.a'],
+    ['a bigint', { a: 1n }, '$.a', 'bigint has no JSON form'],
     ['a function', { a: [() => 1] }, '$.a[0]'],
     ['a symbol', { a: Symbol('s') }, '$.a'],
-    ['NaN', [Number.NaN], '$[0]'],
+    ['NaN', [Number.NaN], '$[0]', 'NaN has no JSON form'],
     ['infinity', Number.POSITIVE_INFINITY, '$'],
-    ['negative zero', { a: -0 }, '$.a'],
+    ['negative zero', { a: -0 }, '$.a', 'negative zero'],
     ['a Date', { at: new Date(0) }, '$.at'],
     ['a Map', new Map(), '$'],
     ['a boxed number', { a: Object(1) }, '$.a'],
-    ['a class instance', [new Point()], '$[0]'],
-    ['an instance of a subclass of Array', { a: List.from([1]) }, '$.a'],
+    ['a class instance', [new Point()], '$[0]', 'an instance of a class, not a plain object'],
+    ['an instance of a subclass of Array', { a: List.from([1]) }, '$.a', 'an instance of a class, not a plain array'],
     ['an object with a made-up prototype', Object.create({ a: 1 }), '$'],
     ['an object whose prototype has none', Object.create(Object.create(null)), '$'],
+    ['an object whose prototype takes after the root', Object.create({ hasOwnProperty: () => true }), '$'],
     // biome-ignore lint/suspicious/noSparseArray: a hole is what is tested
-    ['a sparse array', { a: [1, , 3] }, '$.a'],
+    ['a sparse array', { a: [1, , 3] }, '$.a', 'a sparse array'],
     ['an array with an extra key', Object.assign([1], { extra: 2 }), '$'],
     ['an array with a hole and an extra key', Object.assign(new Array(1), { extra: 2 }), '$[0]'],
-    ['an array with a hidden item', hiddenItem, '$[0]'],
-    ['a hidden key', { a: hidden }, '$.a'],
-    ['a symbol key', { [Symbol('s')]: 1 }, '$'],
-    ['a cycle', cycle, '$.self[0]'],
-    ['an accessor that throws', { a: throwing }, '$.a.a'],
+    ['an array with a hidden item', hiddenItem, '$[0]', 'a hole'],
+    ['a hidden key', { a: hidden }, '$.a', 'a hidden key'],
+    ['a symbol key', { [Symbol('s')]: 1 }, '$', 'a symbol key'],
+    ['a cycle', cycle, '$.self[0]', 'a cycle'],
+    ['an accessor that throws', { a: throwing }, '$.a.a', 'reading it throws'],
     ['a proxy that throws', { a: revoked.proxy }, '$.a'],
-  ])('%s', (_, value, path) => {
+  ])('%s', (_, value, path, why = '') => {
     expect(refusal(value)).toMatchObject({ code: 'NOT_JSON', path })
+    expect(refusal(value).message).toContain(`Not JSON at ${path}: ${why}`)
   })
 
   test('nesting over the limit, however deep', () => {
@@ -117,6 +120,11 @@ describe('the copy', () => {
     expect(canonicalJson(copy)).toBe('{"__proto__":{"admin":true},"a":1}')
   })
 
+  test('takes objects and lists of another realm', () => {
+    expect(toJson(runInNewContext('({ a: [{ b: 1 }] })'))).toEqual({ a: [{ b: 1 }] })
+    expect(() => toJson(runInNewContext('new Date(0)'))).toThrow(NotJson)
+  })
+
   test('takes null-prototype objects, shared parts and lone surrogates', () => {
     const shared = { a: 1 }
     expect(toJson(Object.assign(Object.create(null), { x: shared, y: shared }))).toEqual({ x: shared, y: shared })
@@ -131,6 +139,47 @@ describe('the copy', () => {
         expect(JSON.stringify(toJson(value))).toBe(JSON.stringify(value))
       }),
     )
+  })
+})
+
+describe('what nobody can change any more', () => {
+  const frozen = <T>(value: T): T => {
+    if (typeof value !== 'object' || value === null) return value
+    for (const item of Object.values(value)) frozen(item)
+    return Object.freeze(value)
+  }
+
+  test('is kept as it is, whatever it is made of', () => {
+    const bare = Object.assign(Object.create(null), { a: 1 })
+    for (const value of [{}, [], { a: [true, 'x', 1, null], b: { c: [[], {}] } }, bare, nested(MAX_DEPTH)]) {
+      expect(frozenJson(frozen(value))).toBe(value)
+    }
+    for (const value of [true, 'x', 1, null]) expect(frozenJson(value)).toBe(value)
+  })
+
+  test('is not what only looks so: a part that may change is copied', () => {
+    const part = { b: 1 }
+    for (const value of [Object.freeze({ a: part }), Object.freeze([1, part]), { a: 1 }, [1]]) {
+      const copy = frozenJson(value)
+      expect(copy).toEqual(value)
+      expect(copy).not.toBe(value)
+      expect(frozenJson(copy)).toBe(copy)
+    }
+  })
+
+  test.each<[string, unknown]>([
+    ['undefined', { a: undefined }],
+    ['negative zero', [-0]],
+    ['infinity', [Number.POSITIVE_INFINITY]],
+    ['a bigint', 1n],
+    ['a class instance', new Point()],
+    // biome-ignore lint/suspicious/noSparseArray: a hole is what is tested
+    ['a hole', [1, , 3]],
+    ['an inherited key', Object.create({ a: 1 })],
+    ['nesting over the limit', nested(MAX_DEPTH + 1)],
+  ])('but %s is refused all the same, with its place', (_, value) => {
+    expect(() => frozenJson(frozen(value), 'command')).toThrow(NotJson)
+    expect(() => frozenJson(frozen(value), 'command')).toThrow('Not JSON at command')
   })
 })
 

@@ -61,8 +61,31 @@ describe('a request rebuilt from the log', () => {
   })
 
   test('is not touched by a header logged after its first chunk', () => {
-    const log = k.logOf(k.opened(), k.textChunks('x'), k.header('be kind'))
+    const log = k.logOf(k.opened(), k.textChunks('x').slice(0, 2), k.header('be kind'), k.textChunks('x').slice(2))
     expect(rebuildRequest(log, first).system).toBe('be brief')
+  })
+
+  test('is not touched by a message that enters, or replaces others, while it is answered', () => {
+    const summary = k.ev('user/message', k.message('s1'), {
+      surfaceOp: { op: 'replace', start: 4, end: 4 },
+      sourceEventSeqs: [4],
+    })
+    const half = k.textChunks('x').slice(0, 2)
+    expect(ids(k.logOf(k.opened(), half, k.entered('m2'), summary, half))).toEqual(['m1'])
+  })
+
+  test('has the tools of its header, and no system or tools where the header has none', () => {
+    const tools = [{ name: 'look', description: 'Looks', parameters: { type: 'object' } }]
+    const asked = (more: object) => {
+      const header = { config: { provider: 'p', model: 'm' }, ...more }
+      return rebuildRequest(
+        k.logOf(k.stepStart(), k.entered('m1'), k.ev('request/header', { header, reason: 'initial' })),
+        first,
+      )
+    }
+    const bare = { provider: 'p', model: 'm', messages: [k.message('m1')], sessionId: '' }
+    expect(asked({ tools })).toStrictEqual({ ...bare, tools })
+    expect(asked({})).toStrictEqual(bare)
   })
 
   test('keeps its history though a summary has replaced it since', () => {
@@ -101,11 +124,21 @@ describe('attempts', () => {
     expect(has(2, k.opened(), k.resumed({ recovery: 'interrupt' }))).toBe(false)
     expect(has(2, k.opened(), k.turnCancel(), k.resumed())).toBe(false)
     expect(has(2, k.opened(), k.asksFor([{ id: 'c1' }]), k.resumed())).toBe(false)
+    expect(has(2, k.opened(), half, k.stepEnd('interrupted'), k.resumed())).toBe(false)
+    expect(has(2, k.opened(), half, k.turnEnd(1, { kind: 'interrupted' }), k.resumed())).toBe(false)
+  })
+
+  test('a resume begins one in a turn that is not cancelled, whatever became of the turn before', () => {
+    const before = [k.opened(), half, k.turnCancel(), k.stepEnd('aborted'), k.aborted()]
+    const log = k.logOf(before, k.opened('m2', 2), k.resumed())
+    expect(ids(log, { turn: 2, step: 1, attempt: 2 })).toEqual(['m1', 'm2'])
   })
 
   test('one that never was, or asked nothing yet, is said to be missing', () => {
     const missing = 'The log has no attempt 2 of step 1 in turn 1'
     expect(() => rebuildRequest(k.logOf(k.textTurn()), { ...first, attempt: 2 })).toThrow(missing)
-    expect(() => rebuildRequest(k.logOf(k.opened().slice(0, 5)), first)).toThrow('it asked nothing')
+    const asksNothing = k.logOf(k.opened().slice(0, 5))
+    expect(() => rebuildRequest(asksNothing, first)).toThrow('it asked nothing')
+    expect(() => rebuildRequest(asksNothing, first)).toThrow(expect.objectContaining({ code: 'ATTEMPT_NOT_FOUND' }))
   })
 })

@@ -30,7 +30,9 @@ describe('a new event', () => {
   test.each<[string, unknown, string]>([
     ['nothing at all', undefined, 'must be an object'],
     ['a list', [], 'must be an object'],
+    ['null', null, 'must be an object'],
     ['no type', { data: {} }, 'must have a `type`'],
+    ['an empty type', { type: '', data: {} }, 'must have a `type`'],
     ['an unknown key', turnStart({ extra: 1 }), 'turn/start: unknown key "extra"'],
     ['a place of its own', turnStart({ seq: 3 }), 'unknown key "seq"'],
     ['ignorable: false', turnStart({ ignorable: false }), '`ignorable` is true or absent'],
@@ -38,6 +40,8 @@ describe('a new event', () => {
     ['a mark where none belongs', turnStart({ surfaceOp: 'append' }), 'only for messages and results'],
     ['sources where none belong', turnStart({ sourceEventSeqs: [0] }), 'only for messages and results'],
     ['another mark', userMessage({ surfaceOp: 'prepend' }), '`surfaceOp` must be'],
+    ['no mark at all', userMessage({ surfaceOp: null }), '`surfaceOp` must be'],
+    ['another operation', userMessage({ surfaceOp: { op: 'insert', start: 1, end: 2 } }), '`surfaceOp` must be'],
     [
       'a replace with a fourth key',
       userMessage({ surfaceOp: { op: 'replace', start: 1, end: 2, x: 1 } }),
@@ -51,6 +55,8 @@ describe('a new event', () => {
     ['sources that are no list', userMessage({ sourceEventSeqs: 1 }), 'must be an array'],
     ['an unknown type', { type: 'turn/pause', data: {} }, 'turn/pause: unknown type'],
     ['a plug-in’s event without an owner', { type: 'note', data: {}, ignorable: true }, 'named "owner/name"'],
+    ['a plug-in’s event of an empty owner', { type: '/note', data: {}, ignorable: true }, 'named "owner/name"'],
+    ['a plug-in’s event of an empty name', { type: 'acme/', data: {}, ignorable: true }, 'named "owner/name"'],
     ['no turn', { type: 'turn/start', data: {} }, 'turn/start: data.turn must be an integer from 1'],
     ['turn zero', { type: 'step/start', data: { turn: 0, step: 1 } }, 'data.turn must be'],
     ['data that is no object', { type: 'turn/end', data: [] }, 'turn/end: data must be an object'],
@@ -128,6 +134,17 @@ describe('a new event', () => {
   test('of a plug-in keeps its data and its mark', () => {
     const note = { type: 'acme/note', data: { any: [1, null] }, ignorable: true }
     expect(placed(validateNew(note), 0, 5)).toEqual({ ...note, seq: 0, time: 5 })
+    expect(validateNew({ type: 'a/b', data: null, ignorable: true }).type).toBe('a/b')
+  })
+
+  test('that an older reader may pass over says so, also where it is a message', () => {
+    expect(validateNew(userMessage({ ignorable: true })).marks).toEqual({ surfaceOp: 'append', ignorable: true })
+    expect(validateNew(userMessage()).marks).toEqual({ surfaceOp: 'append' })
+  })
+
+  test('of a failed hook is one the log knows', () => {
+    const data = { hook: 'step/prepare', turn: 1, error: { message: 'no', code: 'HOOK' } }
+    expect(validateNew({ type: 'agent/hook-failed', data })).toMatchObject({ data, marks: {} })
   })
 })
 
@@ -154,6 +171,48 @@ describe('size', () => {
     const room = MAX_EVENT_BYTES - JSON.stringify(inPlace(0)).length
     expect(() => inPlace(room + 1)).toThrow(TooLarge)
     expect(JSON.stringify(inPlace(room - 16)).length).toBe(MAX_EVENT_BYTES - 16)
+  })
+
+  test('is told to the byte, and what is exactly as large as allowed is taken', () => {
+    // 56 for its place, 56 for all but the text.
+    const most = MAX_EVENT_BYTES - 112
+    expect(() => validateNew(note('a'.repeat(most)))).not.toThrow()
+    expect(() => validateNew(note('a'.repeat(most + 1)))).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining(`acme/note event is ${MAX_EVENT_BYTES + 1} bytes`),
+        bytes: MAX_EVENT_BYTES + 1,
+        max: MAX_EVENT_BYTES,
+      }),
+    )
+  })
+
+  test('a name of characters that JSON escapes counts as it is written', () => {
+    // Six bytes each: 3000 in the name, the rest in the data; 56 for the place, 40 for all else.
+    const named = (length: number) => ({
+      type: `a/${'\u0001'.repeat(3_000)}`,
+      data: '\u0001'.repeat(length),
+      ignorable: true,
+    })
+    const most = Math.floor((MAX_EVENT_BYTES - 96 - 18_000) / 6)
+    expect(() => validateNew(named(most))).not.toThrow()
+    expect(() => validateNew(named(most + 1))).toThrow(TooLarge)
+  })
+
+  test.each<[string, unknown, number]>([
+    ['text', 'a', 1],
+    ['a list of texts', ['a'.repeat(97)], 100],
+    ['a list of numbers', [-1.2345678901234567e-100], 25],
+    ['a list of nothing', [null], 5],
+    ['a list of lists', [[]], 3],
+  ])('data may be %s: it counts like any other', (_, value, bytes) => {
+    const times = (count: number) => ({
+      type: 'acme/note',
+      data: Array.isArray(value) ? Array.from({ length: count }, () => value[0]) : String(value).repeat(count),
+      ignorable: true,
+    })
+    const most = Math.floor(MAX_EVENT_BYTES / bytes)
+    expect(() => validateNew(times(most - 200))).not.toThrow()
+    expect(() => validateNew(times(most + 1))).toThrow(TooLarge)
   })
 
   test('keys and sources count as well', () => {
@@ -203,6 +262,7 @@ describe('an event read back', () => {
     ['no seq', turnStart(), 'SEQ-CONTIGUOUS'],
     ['time going back', stored({ time: 99 }), 'TIME-MONOTONE'],
     ['half a millisecond', stored({ time: 100.5 }), 'ENVELOPE'],
+    ['time before there was any', stored({ time: -1 }), 'ENVELOPE'],
     ['time in words', stored({ time: 'now' }), 'ENVELOPE'],
     ['an unknown key', stored({ epoch: 1 }), 'ENVELOPE'],
     ['no object', 7, 'ENVELOPE'],
@@ -215,8 +275,27 @@ describe('an event read back', () => {
     expect(refused(event)).toMatchObject({ seq: 5, rule })
   })
 
+  test('may be of the first millisecond, and its time is said to be wrong by what it should be', () => {
+    expect(validateStored(stored({ time: 0 }), 5, 0).time).toBe(0)
+    expect(() => read(stored({ time: 'now' }))).toThrow('`time` must be epoch milliseconds')
+  })
+
+  test('is not called damaged for a fault of whoever read it', () => {
+    const fault = new RangeError('the disk went away')
+    const surfaceOp = new Proxy(
+      {},
+      {
+        ownKeys() {
+          throw fault
+        },
+      },
+    )
+    expect(refused({ ...userMessage({ surfaceOp }), seq: 5, time: 100 })).toBe(fault)
+  })
+
   test('of an unknown type is from a newer version, unless it may be ignored', () => {
-    expect(() => read(stored({ type: 'turn/pause' }))).toThrow(LogTooNew)
+    expect(refused(stored({ type: 'turn/pause' }))).toBeInstanceOf(LogTooNew)
+    expect(refused(stored({ type: 'turn/pause' }))).toMatchObject({ type: 'turn/pause' })
     expect(read(stored({ type: 'turn/pause', ignorable: true }))).toMatchObject({ type: 'turn/pause', seq: 5 })
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { SessionEvent } from '../../../src/log/events.ts'
+import type { NewEvent, SessionEvent } from '../../../src/log/events.ts'
 import { inbox } from '../../../src/log/projections/inbox.ts'
 import { project } from '../../../src/log/projections/projection.ts'
 import { requestContext } from '../../../src/log/projections/request-context.ts'
@@ -15,7 +15,8 @@ test.each([
   ['usage', usage],
   ['summary', summary],
 ])('%s: an event that does not concern it gives the very same state', (_, projection) => {
-  const [note] = k.logOf({ type: 'todo/write', data: { a: 1 }, ignorable: true })
+  const data = { a: 1, usage: { inputTokens: 1, outputTokens: 1 } }
+  const [note] = k.logOf({ type: 'todo/write', data, ignorable: true })
   expect(projection.evolve(projection.initial as never, note as SessionEvent)).toBe(projection.initial)
 })
 
@@ -39,6 +40,11 @@ describe('inbox', () => {
   test('in a fork loses the messages and keeps the results of the open turn', () => {
     const both = k.insert('next-step', [k.item('s'), k.resultItem(1, 'c1')])
     expect(waiting(three, both, k.endSeed)).toEqual({ turn: [], step: ['c1'] })
+  })
+
+  test('is the same one whenever it is empty', () => {
+    expect(project(inbox, k.logOf(three, k.claim('next-turn', 3)))).toBe(inbox.initial)
+    expect(project(inbox, k.logOf(three, k.endSeed))).toBe(inbox.initial)
   })
 
   test('takes a splice beyond its end for what is there', () => {
@@ -66,6 +72,7 @@ test('the context is the last one logged: a later unknown window clears it', () 
 })
 
 describe('usage', () => {
+  const { usage: _, ...answerWithoutUsage } = (k.answer('x') as NewEvent<'assistant/message'>).data
   const spends = (spent: object, turn = 1) =>
     k.answer('x', { turn, usage: { inputTokens: 1, outputTokens: 1, ...spent } })
 
@@ -84,6 +91,15 @@ describe('usage', () => {
   test('a count that is nowhere given stays absent', () => {
     const none = { inputTokens: 0, outputTokens: 0 }
     expect(addUsage(none, { ...none, reasoningTokens: 2 })).toEqual({ ...none, reasoningTokens: 2 })
+    expect(addUsage({ ...none, cacheWriteTokens: 1 }, { ...none, cacheWriteTokens: 2 })).toEqual({
+      ...none,
+      cacheWriteTokens: 3,
+    })
+  })
+
+  test('is left as it was by an answer that told none', () => {
+    const [untold] = k.logOf(k.ev('assistant/message', answerWithoutUsage))
+    expect(usage.evolve(usage.initial, untold as SessionEvent)).toBe(usage.initial)
   })
 })
 

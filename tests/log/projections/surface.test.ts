@@ -4,7 +4,7 @@ import { deriveMessages } from '../../../src/log/derive.ts'
 import { InvalidEvent } from '../../../src/log/errors.ts'
 import type { KnownEvent, SessionEvent } from '../../../src/log/events.ts'
 import type { Message } from '../../../src/log/messages.ts'
-import { createSurface } from '../../../src/log/projections/surface.ts'
+import { beginsWith, callIds, createSurface } from '../../../src/log/projections/surface.ts'
 import * as k from '../../kit/logs.ts'
 
 const surfaceOf = (events: readonly SessionEvent[]) => {
@@ -39,6 +39,7 @@ describe('the surface', () => {
   test.each<[string, k.Draft, string]>([
     ['a start that is not there', summary(9, 2, [1, 2]), 'seq 9: it is not on the surface'],
     ['an end that is not there', summary(1, 9, [1, 2]), 'seq 9: it is not on the surface'],
+    ['an end that is not there, from the first on', summary(0, 9, [0, 1]), 'seq 9: it is not on the surface'],
     ['ends the wrong way round', summary(2, 1, [1, 2]), 'seq 2 stands after seq 1'],
     ['a node not cited', summary(1, 3, [1, 3]), 'it replaces seq 2, which its sources do not name'],
     ['no sources', k.ev('user/message', k.message('s1'), { surfaceOp: { op: 'replace', start: 1, end: 1 } }), 'seq 1'],
@@ -54,6 +55,21 @@ describe('the surface', () => {
   test('refuses what was replaced already', () => {
     const surface = surfaceOf(k.logOf(five, summary(1, 2, [1, 2])))
     expect(() => surface.check(summary(2, 2, [2], 's2') as SessionEvent)).toThrow('seq 2: it is not on the surface')
+  })
+
+  test('refuses to part a call from its result: both go, or both stay', () => {
+    const asked = [k.entered('m0'), k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(-1), k.result('c1'), k.result('c2')]
+    const surface = surfaceOf(k.logOf(asked, k.entered('m4'), k.answer('done', { step: 2 })))
+    const check = (start: number, end: number) => {
+      const sources = Array.from({ length: end - start + 1 }, (_, i) => start + i)
+      return () => surface.check(summary(start, end, sources) as SessionEvent)
+    }
+    expect(surface.nodes()).toEqual([0, 1, 2, 3, 4, 5])
+    expect(check(0, 1)).toThrow('user/message: it would part call c1 from its result: replace both, or neither')
+    expect(check(1, 2)).toThrow('it would part call c2')
+    expect(check(2, 2)).toThrow('it would part call c1')
+    expect(check(3, 4)).toThrow('it would part call c2')
+    for (const whole of [check(1, 3), check(0, 5), check(0, 0), check(4, 4), check(4, 5)]) expect(whole).not.toThrow()
   })
 
   test('lets every other event pass', () => {
@@ -76,6 +92,7 @@ describe('a result rewritten', () => {
     }) as unknown as SessionEvent
 
   test('says another thing in the same place', () => {
+    expect(() => surfaceOf(log).check(rewrite({}))).not.toThrow()
     const history = deriveMessages([...log, rewrite({})])
     expect(history.map(({ id }) => id)).toEqual(['m1', 'a1-1', 'r-c1', 'r-c2', 'a1-2'])
     expect(history[3]?.content).toMatchObject([{ content: [{ text: 'shorter' }] }])
@@ -109,6 +126,48 @@ describe('the history', () => {
     const asked = k.asksFor([{ id: 'c1' }, { id: 'c2' }, { id: 'c3' }])
     const log = k.logOf(asked, k.result('c3'), k.entered('m2'), k.result('c1'), k.result('c2'), k.entered('m3'))
     expect(ids(log)).toEqual(['a1-1', 'r-c1', 'r-c2', 'r-c3', 'm2', 'm3'])
+  })
+
+  test('has a result that answers no call of the last answer where it came, and the others as if it were not there', () => {
+    const asked = k.asksFor([{ id: 'c1' }, { id: 'c2' }]).slice(-1)
+    const stray = (id: string) => k.result(id)
+    expect(ids(k.logOf(asked, stray('c9'), k.result('c2'), k.result('c1')))).toEqual(['a1-1', 'r-c1', 'r-c2', 'r-c9'])
+    expect(ids(k.logOf(asked, k.result('c2'), stray('c9'), k.result('c1')))).toEqual(['a1-1', 'r-c1', 'r-c2', 'r-c9'])
+    expect(ids(k.logOf(asked, k.result('c1'), k.entered('m1'), stray('c1'), k.result('c2')))).toEqual([
+      'a1-1',
+      'r-c1',
+      'r-c2',
+      'm1',
+      'r-c1',
+    ])
+    expect(ids(k.logOf(k.answer('x'), stray('c9'), k.entered('m1'), stray('c8'), stray('c9')))).toEqual([
+      'a1-1',
+      'r-c9',
+      'm1',
+      'r-c8',
+      'r-c9',
+    ])
+  })
+
+  test('begins with one that it grew from, and with no other', () => {
+    const surface = createSurface()
+    const [one, two, three] = k.logOf(k.entered('m1'), k.entered('m2'), k.entered('m3')).map((event) => {
+      surface.place(event)
+      return surface.messages()
+    }) as [readonly Message[], readonly Message[], readonly Message[]]
+    expect(beginsWith(two, one) && beginsWith(three, one) && beginsWith(two, two)).toBe(true)
+    expect(beginsWith(one, two)).toBe(false)
+    expect(beginsWith([...two], one) && beginsWith(two, [...one]) && beginsWith(one, [])).toBe(true)
+    expect(beginsWith([...one], [...two])).toBe(false)
+    expect(beginsWith(three, two.slice(1))).toBe(false)
+    expect(beginsWith(two, [k.message('m1')])).toBe(false)
+  })
+
+  test('asks for the calls of an answer in its order, whatever it says between them', () => {
+    const call = (id: string) => ({ type: 'tool-call', id, name: 'look', arguments: '{}' }) as const
+    const content = [{ type: 'text', text: 'hm' }, call('c2'), { type: 'reasoning', text: 'hm' }, call('c1')] as const
+    const source = { kind: 'model', provider: 'p', model: 'm' } as const
+    expect(callIds({ id: 'a1', role: 'assistant', content, source })).toEqual(['c2', 'c1'])
   })
 
   test('leaves out an answer that says nothing, which still stands on the surface', () => {
