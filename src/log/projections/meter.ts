@@ -4,6 +4,7 @@
  * by estimate.
  */
 import { type EventMap, type Price, type SessionEvent, SURFACE } from '../events.ts'
+import { utf8Bytes } from '../json.ts'
 import type { TokenUsage } from '../messages.ts'
 
 /** `tokens`, ms, and currency units; `estimated` if an attempt that counts told no usage. */
@@ -42,14 +43,14 @@ const zero = (): Sum => ({ tokens: 0, timeMs: 0, cost: 0, estimated: false })
 export function createMeter(): Meter {
   const sums = { turn: zero(), session: zero() }
   const activity = createActivity()
+  const conversation = createConversation()
   let price = FREE
-  let historyBytes = 0
   let attempt: Attempt | undefined
   let lastTime = 0
 
   const charge = (to: Sum, { usage, outputBytes }: Attempt): void => {
     const used = usage ?? {
-      inputTokens: Math.ceil(historyBytes / BYTES_PER_TOKEN),
+      inputTokens: Math.ceil(conversation.bytes / BYTES_PER_TOKEN),
       outputTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
     }
     to.tokens += tokensOf(used)
@@ -69,8 +70,8 @@ export function createMeter(): Meter {
       attempt = { key, usage: undefined, outputBytes: 0 }
     }
     if (chunk.type === 'usage') attempt.usage = chunk.usage
-    else if ('text' in chunk) attempt.outputBytes += chunk.text.length
-    else if (chunk.type === 'tool-call-delta') attempt.outputBytes += chunk.argumentsDelta.length
+    else if ('text' in chunk) attempt.outputBytes += utf8Bytes(chunk.text)
+    else if (chunk.type === 'tool-call-delta') attempt.outputBytes += utf8Bytes(chunk.argumentsDelta)
   }
   const takeTime = (event: SessionEvent): void => {
     // Nothing ran while the process was gone.
@@ -89,7 +90,7 @@ export function createMeter(): Meter {
       if (event.type === 'assistant/chunk') return takeChunk(event.data)
       if (ENDS_ATTEMPT.has(event.type)) closeAttempt()
       if (event.type === 'request/context') price = event.data.price ?? FREE
-      if (SURFACE.has(event.type)) historyBytes += JSON.stringify(event.data).length
+      conversation.place(event)
     },
     spent(scope, now) {
       const sum = { ...sums[scope] }
@@ -116,6 +117,34 @@ function costOf(usage: TokenUsage, price: Price): number {
   const read = cacheReadTokens * (price.cacheRead ?? price.input)
   const write = cacheWriteTokens * (price.cacheWrite ?? price.input)
   return (inputTokens * price.input + outputTokens * price.output + read + write) / 1_000_000
+}
+
+type Sized = { readonly seq: number; readonly bytes: number }
+
+/** About how many bytes of UTF-8 JSON the conversation has. What is replaced is not sent any more. */
+function createConversation(): { readonly bytes: number; place(event: SessionEvent): void } {
+  const nodes: Sized[] = []
+  let bytes = 0
+  return {
+    get bytes() {
+      return bytes
+    },
+    place(event) {
+      if (!SURFACE.has(event.type)) return
+      const added = utf8Bytes(JSON.stringify(event.data))
+      const [from, count] = replacedBy(event, nodes)
+      const gone = nodes.splice(from, count, { seq: event.seq, bytes: added })
+      bytes += added - gone.reduce((sum, each) => sum + each.bytes, 0)
+    },
+  }
+}
+
+/** Where the nodes that go begin, and how many. None, behind the last, for a replacement that cannot be as well. */
+function replacedBy({ surfaceOp }: SessionEvent, nodes: readonly Sized[]): readonly [from: number, count: number] {
+  if (typeof surfaceOp !== 'object') return [nodes.length, 0]
+  const first = nodes.findIndex(({ seq }) => seq === surfaceOp.start)
+  const last = nodes.findIndex(({ seq }) => seq === surfaceOp.end)
+  return first < 0 || last < first ? [nodes.length, 0] : [first, last - first + 1]
 }
 
 /** Whether something of the open turn runs: a retry's wait and a wait for approval alone do not count. */

@@ -108,6 +108,42 @@ describe('what a provider did not tell is estimated, at four bytes a token', () 
     expect(ofTurn(k.turnStart(), k.header(), ...drafts)).toEqual({ tokens, timeMs: 0, cost: 0, estimated: true })
   })
 
+  test('bytes are those of UTF-8, in and out', () => {
+    // 88 + 4 * 3 went in, 5 * 2 and 3 * 3 came out
+    const asked = k.ev('user/message', k.message('m1', '你好世界'))
+    const text = k.chunk({ type: 'text-delta', index: 0, text: 'ééééé' })
+    const call = k.chunk({ type: 'tool-call-delta', index: 1, argumentsDelta: '你好吗' })
+    expect(ofTurn(k.turnStart(), asked, text).tokens).toBe(25 + 3)
+    expect(ofTurn(k.turnStart(), asked, text, call).tokens).toBe(25 + 5)
+  })
+
+  test('what was replaced went in no more', () => {
+    const replace = (start: number, end: number) =>
+      k.ev('user/message', k.message('s1', 'twelve chars'), {
+        surfaceOp: { op: 'replace', start, end },
+        sourceEventSeqs: [start, end].filter((seq, i, all) => all.indexOf(seq) === i),
+      })
+    const three = [k.turnStart(), hundred(), hundred(), hundred()]
+    const spent = (...more: readonly k.Draft[]) => ofTurn(...three, ...more, ...chunks(1)).tokens
+    expect(spent()).toBe(75)
+    expect(spent(replace(2, 2))).toBe(75)
+    expect(spent(replace(1, 2))).toBe(50)
+    // The first of them stands for 1 and 2 now, so that it stands before 3.
+    expect(spent(replace(1, 2), replace(4, 3))).toBe(25)
+    expect(spent(replace(1, 3), hundred())).toBe(50)
+  })
+
+  test('a replacement that cannot be only adds to it', () => {
+    const wrong = (start: number, end: number) =>
+      k.ev('user/message', k.message('s1', 'twelve chars'), {
+        surfaceOp: { op: 'replace', start, end },
+        sourceEventSeqs: [1, 2],
+      })
+    for (const draft of [wrong(0, 1), wrong(1, 9), wrong(2, 1)]) {
+      expect(ofTurn(k.turnStart(), hundred(), hundred(), draft, ...chunks(1)).tokens).toBe(75)
+    }
+  })
+
   test('an estimate has its price as well', () => {
     // 25 in at 2, 4 out at 8
     const drafts = [k.turnStart(), priced({ input: 2, output: 8 }), hundred(), ...chunks(6)]
