@@ -26,6 +26,13 @@ describe('the digest of a request', () => {
     expect(createRequestDigester().digest(request)).toBe(sha256(text))
   })
 
+  test('has the fields that this version does not know in their place', () => {
+    const request = Object.assign(ask([]), { audio: true, maxTokens: 5, voice: 'low' })
+    const text = '{"audio":true,"maxTokens":5,"messages":[],"model":"m","provider":"p","voice":"low"}'
+    expect(requestDigest(request)).toBe(sha256(text))
+    expect(createRequestDigester().digest(request)).toBe(sha256(text))
+  })
+
   test('does not depend on the session, so a fork’s are those of its parent', () => {
     expect(requestDigest(ask(many, { sessionId: 'a' }))).toBe(requestDigest(ask(many, { sessionId: 'b' })))
   })
