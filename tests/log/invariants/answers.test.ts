@@ -317,6 +317,11 @@ describe.each(Object.entries(loose))('an answer of a stream out of order: %s', (
   })
 })
 
+test('a block of a type that is not known comes to nothing without its end', () => {
+  const made: ContentBlock = { type: 'acme/map', text: '' }
+  expect(saidOf(answered([k.opened()], [start('acme/map'), finish()], [made]))).toEqual([blocks(1, 1)])
+})
+
 const aborted: FinishReason = { kind: 'aborted', failure: { message: 'cancelled', code: 'ABORTED' } }
 const cutOff: Told = { more: { interrupted: true, finish: aborted }, between: [k.turnCancel()] }
 
@@ -496,6 +501,12 @@ describe('an id that is none, too long or used is minted anew', () => {
     ['one that no step before used', second, { step: 2 }, ['c2'], ['minted']],
   ])('but not %s', (_, before, at, said, ids) => {
     expect(saidOf(answered(before, stream(...said), calls(...ids), at))).toEqual([blocks(ids.length, ids.length)])
+  })
+  test('nor one that a block of another type has', () => {
+    const chart: ContentBlock = { type: 'acme/chart', id: 'c1' }
+    const said = [start('acme/chart'), end(chart), ...whole(call('c1'), 1), finish('tool-calls')]
+    expect(found(answered(first, said, [chart, call('c1')]))).toEqual([])
+    expect(saidOf(answered(first, said, [chart, call('minted')]))).toEqual([blocks(2, 2)])
   })
   test('the longest there may be is kept', () => {
     expect(found(answered(first, stream(longest), calls(longest)))).toEqual([])
