@@ -57,7 +57,7 @@ const row = (count, what) => `${String(count).padStart(8)}  ${what}`
  */
 export const traceLines = (synced, unsynced) =>
   [
-    `${synced.acknowledged} appends acknowledged, ${synced.accepted} receipts, ${synced.bodies} tool bodies begun`,
+    `${synced.acknowledged} appends and ${synced.posted} posted commands acknowledged, ${synced.accepted} receipts, ${synced.bodies} tool bodies begun`,
     `${synced.writes} writes to the write-ahead log, ${synced.syncs} syncs of it`,
     `${synced.violations.length} out of order: an acknowledgement or a body before its sync had returned`,
     ...synced.violations,

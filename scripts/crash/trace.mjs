@@ -12,6 +12,7 @@
 /**
  * @typedef {object} Traced
  * @property {number} acknowledged appends, all of them in order if there are no violations
+ * @property {number} posted commands acknowledged, in order as well
  * @property {number} accepted messages whose receipt resolved
  * @property {number} bodies tool bodies that began
  * @property {number} writes to the write-ahead log
@@ -48,7 +49,7 @@ export function callsOf(trace) {
   return calls
 }
 
-/** @typedef {{ n: number, seq: number, count: number, runs: readonly string[], asked: number, acked: number, synced: number }} Append */
+/** A posted command has no events. @typedef {{ n: number, seq: number, count: number, runs: readonly string[], asked: number, acked: number, synced: number }} Append */
 
 /** @param {string} trace @param {Paths} paths @returns {Traced} */
 export function readTrace(trace, paths) {
@@ -74,9 +75,11 @@ export function readTrace(trace, paths) {
     if (by === undefined || by.synced > begin)
       violations.push(`the body of ${run} began before the sync of its dispatch`)
   }
-  const acknowledged = [...appends.values()].filter(({ acked }) => acked < Number.POSITIVE_INFINITY).length
+  const acknowledged = [...appends.values()].filter(({ acked }) => acked < Number.POSITIVE_INFINITY)
+  const posted = acknowledged.filter(({ seq }) => seq < 0).length
   return {
-    acknowledged,
+    acknowledged: acknowledged.length - posted,
+    posted,
     accepted: accepted.length,
     bodies: bodies.length,
     writes: writes.length,
@@ -90,7 +93,7 @@ function appendsOf(markers) {
   /** @type {Map<number, Append>} */
   const appends = new Map()
   for (const { text, begin, end } of markers) {
-    const [, n, seq, count, runs = ''] = /^ask (\d+) (\d+) (\d+) (\S*)\\n$/.exec(text) ?? []
+    const [, n, seq = -1, count = 0, runs = ''] = /^ask (\d+) (?:post|(\d+) (\d+) (\S*))\\n$/.exec(text) ?? []
     if (n !== undefined) {
       appends.set(Number(n), {
         n: Number(n),

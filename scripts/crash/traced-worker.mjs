@@ -1,7 +1,8 @@
 /**
  * An agent to be traced: `node traced-worker.mjs JSON`. It leaves a marker as it asks for an append and the moment the
  * append is acknowledged, each one write, so that a trace of system calls shows them beside what reached the disk. One
- * session, whose appends never overlap: what is written between two markers of a number is that append.
+ * session, whose appends never overlap: what is written between two markers of a number is that append. While it rests,
+ * commands are posted to another session, which nobody owns, and marked alike.
  */
 import { openSync, writeSync } from 'node:fs'
 import { scripted, text, toolCall } from '../../dist/adapters.js'
@@ -44,6 +45,22 @@ const store = {
   },
 }
 
+const other = await sqlite.acquire('other', { create: { format: 1, id: 'other', createdAt: 0 } })
+await other.release()
+const post = async () => {
+  const n = ++asked
+  mark(`ask ${n} post`)
+  const content = [{ type: /** @type {const} */ ('text'), text: `posted ${n}` }]
+  const message = {
+    id: `m${n}`,
+    role: /** @type {const} */ ('user'),
+    content,
+    source: { kind: /** @type {const} */ ('user') },
+  }
+  await sqlite.post('other', { id: `c${n}`, kind: 'inject', message })
+  mark(`ack ${n}`)
+}
+
 const names = ['effect_unknown', 'effect_rerun', 'effect_ask', 'effect_probe']
 const agent = await createAgent({
   store,
@@ -61,6 +78,8 @@ for (let turn = 0; turn < turns; turn++) {
   const { seq } = await receipt.accepted
   mark(`accepted ${seq}`)
   await receipt.turn
+  await agent.whenQuiet()
+  await post()
 }
 await agent.close()
 await store[Symbol.asyncDispose]()

@@ -6,6 +6,8 @@ vi.setConfig(PATIENCE)
 
 interface Traced {
   readonly acknowledged: number
+  /** Commands. */
+  readonly posted: number
   readonly accepted: number
   readonly bodies: number
   readonly writes: number
@@ -37,6 +39,7 @@ const read = (...lines: readonly string[]): Traced => readTrace(lines.join('\n')
 test('write, sync, acknowledgement, receipt and body in this order are well', () => {
   expect(read(ASK, WRITE, WRITE, SYNC, ACK, marker('accepted 8'), BODY)).toEqual({
     acknowledged: 1,
+    posted: 0,
     accepted: 1,
     bodies: 1,
     writes: 2,
@@ -88,6 +91,12 @@ test('a receipt that resolves before the sync of its event is found', () => {
   expect(read(ASK, WRITE, SYNC, ACK, marker('accepted 9')).violations).toHaveLength(1)
 })
 
+test('a command that is posted is held to the same', () => {
+  const ask = marker('ask 1 post')
+  expect(read(ask, WRITE, SYNC, ACK)).toMatchObject({ acknowledged: 0, posted: 1, violations: [] })
+  expect(read(ask, WRITE, ACK, SYNC).violations).toHaveLength(1)
+})
+
 test('traced, a worker acknowledges nothing and starts no tool before the sync', ({ skip }) => {
   const why = whyNoTrace()
   if (why !== undefined) {
@@ -95,9 +104,9 @@ test('traced, a worker acknowledges nothing and starts no tool before the sync',
     if (process.env.PAWL_REQUIRE?.split(',').includes('strace')) expect.fail(why)
     skip(why)
   }
-  const { acknowledged, accepted, bodies, syncs, violations } = traceWorker({ turns: 2 })
+  const { acknowledged, posted, accepted, bodies, syncs, violations } = traceWorker({ turns: 2 })
   expect(violations).toEqual([])
-  expect({ accepted, bodies }).toEqual({ accepted: 2, bodies: 4 })
+  expect({ posted, accepted, bodies }).toEqual({ posted: 2, accepted: 2, bodies: 4 })
   expect(syncs).toBeGreaterThanOrEqual(acknowledged)
   expect(acknowledged).toBeGreaterThan(10)
   // The same worker on a store that does not sync: what is above would have been found.
