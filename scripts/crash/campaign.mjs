@@ -158,7 +158,7 @@ async function killedLife({ options, report, signals, kind, draw }, session, mor
   if (!life.signalled) {
     signals.giveBack(signal)
     tally(report.counts, 'lives that ended before their signal')
-    if (life.code !== 0 && !interrupted(session)) found('stuck', `exit code ${life.code}: ${life.err.trim()}`)
+    if (!isWell(session, life.code)) found('stuck', `exit code ${life.code}, ${lastEnd(session)}: ${life.err.trim()}`)
     return
   }
   report.by[kind][signal] += 1
@@ -209,11 +209,21 @@ function judgeResumes({ events }, found) {
   return count
 }
 
-/** @param {Session} session */
-const interrupted = ({ events }) => {
+/** How the last turn ended. @param {Session} session */
+const lastEnd = ({ events }) => {
   const end = events.findLast(({ type }) => type === 'turn/end')
-  return end?.type === 'turn/end' && end.data.reason.kind === 'interrupted'
+  return end?.type === 'turn/end' ? end.data.reason.kind : 'no turn'
 }
+
+/**
+ * Exit codes of lives that did what they should, also where their turn did not: recovered too often, or, with many tasks
+ * in one turn, asked for the same call too often by a model that has few.
+ * @param {Session} session @param {number | null | undefined} code
+ */
+const isWell = (session, code) =>
+  code === 0 ||
+  (code === 2 && lastEnd(session) === 'interrupted') ||
+  (code === 4 && lastEnd(session) === 'repeated-call')
 
 /**
  * Undisturbed lives until it is so; false, and found, where that never comes.
@@ -226,7 +236,7 @@ async function comesToRest(session, found, isSo) {
     // Something new wakes what an interrupted turn parked; without it, what is open is carried on.
     life = await session.live(session.finished() && i > 0)
     await session.look()
-    if (life.code !== 0 && !(life.code === 2 && interrupted(session))) break
+    if (!isWell(session, life.code)) break
     const verdict = verify(session.events)
     if (!verdict.ok) {
       found('stuck', `seq ${verdict.violations[0].seq}: ${verdict.violations[0].message}`)
@@ -236,7 +246,7 @@ async function comesToRest(session, found, isSo) {
   }
   found(
     'stuck',
-    `exit code ${life?.code} ${life?.signal ?? ''}, last ${session.events.at(-1)?.type}: ${life?.err.trim()}`,
+    `exit code ${life?.code} ${life?.signal ?? ''}, last ${session.events.at(-1)?.type}, ${lastEnd(session)}: ${life?.err.trim()}`,
   )
   return false
 }
