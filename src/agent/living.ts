@@ -62,6 +62,7 @@ export class LivingAgent
   /** What `turn/start` is stamped with. */
   readonly limits: TurnLimits
   readonly storeTimeoutMs: number
+  readonly gathers = true
   readonly hooks
   readonly observer
   readonly approvals = createApprovals()

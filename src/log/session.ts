@@ -66,7 +66,7 @@ class OwnedSession implements Session, WriterObserver {
     this.#ownership = ownership
     this.#options = options
     this.#folded = folded
-    this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, told: this })
+    this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, gathers: options.gathers ?? false, told: this })
     const patience = sessionPatience(options.storeTimeoutMs)
     const read = (from: number) => itemsInTime(store.read(header.id, { from }), `read session "${header.id}"`, patience)
     this.#feed = createFeed(read, this.#writer)

@@ -40,6 +40,8 @@ export interface SessionOptions {
   readonly storeTimeoutMs?: number
   /** How long chunks alone wait for others, in real ms (20). The first goes at once, and 64 kB do. 0: none waits. */
   readonly windowMs?: number
+  /** An append that nobody waits for goes at the end of this turn of the event loop, with all that follows by then (false). */
+  readonly gathers?: boolean
 }
 
 export interface ReadOptions {

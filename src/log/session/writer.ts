@@ -32,6 +32,8 @@ export interface WriterOptions {
   readonly ownership: Ownership
   /** Chunks alone wait this long for others, in ms; the first goes at once. 0: none waits. */
   readonly windowMs: number
+  /** What nobody waits for goes at the end of this turn of the event loop, together with what follows from it by then. */
+  readonly gathers: boolean
   readonly told: WriterObserver
 }
 
@@ -90,6 +92,8 @@ class LogWriter implements Writer {
   #flushedNumber = 0
   #failed = false
   #window: ReturnType<typeof setTimeout> | undefined
+  /** What is queued goes when the event loop next turns: what follows from it by then shares its append. */
+  #due: ReturnType<typeof setImmediate> | undefined
 
   constructor(options: WriterOptions) {
     this.#options = options
@@ -110,6 +114,12 @@ class LogWriter implements Writer {
     else this.#queue.push(batch)
     this.#waitingBytes += batch.bytes
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
+    if (!this.#options.gathers || batch.number <= this.#hurried) this.#pump()
+    else this.#due ??= setImmediate(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#due = undefined
     this.#pump()
   }
 
