@@ -179,6 +179,11 @@ export class LivingAgent
     return this.#recording
   }
 
+  /** Limits count each delta as it comes, and observers are told of it. */
+  eager(): boolean {
+    return this.budgets.limits !== undefined || this.hooks.has('session/event')
+  }
+
   masked(type: string, data: Json): Json {
     return maskEvent(this.mask, type, data)
   }
@@ -241,7 +246,11 @@ export class LivingAgent
   }
 
   write(events: readonly Recordable[]): readonly SessionEvent[] {
-    this.#recording = true
+    if (!this.#recording) {
+      // Deltas in hand are a batch of their own.
+      this.session.sealDeltas()
+      this.#recording = true
+    }
     this.#withFirstRecord?.()
     this.#withFirstRecord = undefined
     return this.session.record(events)
@@ -342,6 +351,10 @@ export class LivingAgent
   }
 
   #take(event: SessionEvent): void {
+    if (event.type === 'assistant/chunk') {
+      if (this.budgets.limits !== undefined) this.budgets.place(event)
+      return
+    }
     this.approvals.place(event)
     this.budgets.place(event)
     this.contextStands = contextStands(this.contextStands, event)

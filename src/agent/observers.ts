@@ -37,8 +37,9 @@ class HookTeller implements BatchObserver {
   }
 
   tell(events: readonly SessionEvent[]): void {
-    for (const event of events) this.#hooks.tell('session/event', event)
+    if (this.#hooks.has('session/event')) for (const event of events) this.#hooks.tell('session/event', event)
     for (const event of events) {
+      if (event.type === 'assistant/chunk') continue
       this.#explain(event)
       this.load(event)
     }

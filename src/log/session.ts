@@ -6,9 +6,9 @@
 import { Observable } from 'rxjs'
 import { ABORTED } from './aborted.ts'
 import { InvalidEvent, PawlError } from './errors.ts'
-import { type EventMap, KNOWN, type Recordable, type SessionEvent } from './events.ts'
+import { type EventMap, KNOWN, type KnownEvent, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
-import type { Message, UserMessage } from './messages.ts'
+import type { Message, StreamChunk, UserMessage } from './messages.ts'
 import { inTime, itemsInTime, sessionPatience } from './patience.ts'
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
@@ -18,7 +18,7 @@ import { asPawlError, report } from './session/failure.ts'
 import type { Folded } from './session/folded.ts'
 import { createFeed, type Feed } from './session/follow.ts'
 import { load } from './session/load.ts'
-import { createRecorder, type Note, type Recorder } from './session/recorder.ts'
+import { type ChunkPlace, createRecorder, type Note, type Recorder } from './session/recorder.ts'
 import type { MessageRecord } from './session/standings.ts'
 import { quiet } from './session/waiters.ts'
 import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
@@ -138,8 +138,21 @@ class OwnedSession implements Session, WriterObserver {
     this.#recorder.seal()
   }
 
+  sealDeltas(): void {
+    this.#recorder.sealDeltas()
+  }
+
   append(event: Recordable): SessionEvent {
     return this.#addOne(event)
+  }
+
+  appendChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
+    this.#assertOpen()
+    const delta = request === undefined ? this.#recorder.recordDelta(place, chunk) : undefined
+    if (delta !== undefined) return delta
+    const { turn, step, attempt } = place
+    const data = { turn, step, attempt, chunk, ...(request === undefined ? {} : { request }) }
+    return this.#addOne({ type: 'assistant/chunk', data }) as KnownEvent<'assistant/chunk'>
   }
 
   note(type: string, data: unknown): SessionEvent {

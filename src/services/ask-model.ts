@@ -16,7 +16,7 @@ import { createStreamMask } from './llm/mask-stream.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
-import { contained, untilAborted } from './llm/stream.ts'
+import { contained, drain, drainContained } from './llm/stream.ts'
 import type { AgentRuntime, OpenTurn } from './runtime.ts'
 import type { Answer, Verdict } from './verdicts.ts'
 
@@ -98,13 +98,22 @@ async function takeIn(
     if (data.chunk.type !== 'finish' && bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
   }
   const { turn, step } = input
-  const stream = hookedStream(runtime, { turn, step }, { request, signal }, () => contained(adapter, request, signal))
-  for await (const chunk of untilAborted(stream, signal)) {
-    if (signal.aborted) break
+  const { session } = runtime
+  const each = (chunk: StreamChunk) => {
+    if (signal.aborted) return 'over' as const
     for (const shown of masked.push(chunk)) take(shown)
-    if (chunk.type === 'finish') return
-    if (runtime.session.queuedBytes > READY_BYTES) await runtime.session.ready()
+    if (chunk.type === 'finish') {
+      finished = true
+      return 'over' as const
+    }
+    return session.queuedBytes > READY_BYTES ? session.ready() : undefined
   }
+  let finished = false
+  if (runtime.hooks.has('llm/stream')) {
+    const core = () => contained(adapter, request, signal)
+    await drain(hookedStream(runtime, { turn, step }, { request, signal }, core), signal, each)
+  } else await drainContained(adapter, request, signal, each)
+  if (finished) return
   // What was held belongs to what the reader has seen, unless nobody takes it any more.
   if (!stopped.aborted && !runtime.closing.aborted && !runtime.session.failed.aborted) masked.release().forEach(take)
 }
@@ -115,10 +124,7 @@ const READY_BYTES = 262_144
 type ChunkEvent = KnownEvent<'assistant/chunk'>
 
 const logChunk = (runtime: AgentRuntime, input: AskModelInput, chunk: StreamChunk, request?: string): ChunkEvent =>
-  runtime.append({
-    type: 'assistant/chunk',
-    data: { ...attemptOf(input), chunk, ...(request === undefined ? {} : { request }) },
-  }) as ChunkEvent
+  runtime.appendChunk(input, chunk, request)
 
 async function concluded(
   runtime: AgentRuntime,

@@ -4,8 +4,8 @@
  */
 import type { AnyActorRef } from 'xstate'
 import type { RequestDigester } from '../log/digest.ts'
-import type { BoundCause, Recordable, SessionEvent } from '../log/events.ts'
-import type { UserMessage } from '../log/messages.ts'
+import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
+import type { StreamChunk, UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from './clock.ts'
 import type { Prompt } from './hooks/contract.ts'
@@ -15,7 +15,7 @@ import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
 import type { Mask } from './masking/mask.ts'
 import type { Tool, ToolReceipt } from './tools/contract.ts'
-import type { Answer } from './verdicts.ts'
+import type { Answer, OfAttempt } from './verdicts.ts'
 
 /** What the agent was configured with, checked and complete. */
 export interface Settings {
@@ -69,6 +69,8 @@ export interface AgentRuntime {
   readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
+  /** The same for a chunk of an answer. */
+  appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   steer(message: UserMessage): ToolReceipt
   inject(message: UserMessage): ToolReceipt
   /** What may be spent; undefined without limits. */

@@ -1,13 +1,14 @@
 /** What a session is to whoever holds it: recording for its owner, reading for everybody. */
 import type { Observable } from 'rxjs'
 import type { PawlError } from '../errors.ts'
-import type { EventMap, Recordable, SessionEvent, TurnLimits } from '../events.ts'
+import type { EventMap, KnownEvent, Recordable, SessionEvent, TurnLimits } from '../events.ts'
 import type { Json } from '../json.ts'
-import type { Message, UserMessage } from '../messages.ts'
+import type { Message, StreamChunk, UserMessage } from '../messages.ts'
 import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
+import type { ChunkPlace } from './recorder.ts'
 import type { MessageRecord } from './standings.ts'
 
 export interface SessionOptions {
@@ -24,6 +25,8 @@ export interface SessionOptions {
   onDurable?(events: readonly SessionEvent[]): void
   /** Asked when a batch was sealed and observers were told; it goes in the same append. */
   summary?(): SummaryUpdate
+  /** False while nobody has to be told of each delta at once: they are sealed together then. */
+  eager?(): boolean
   /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
   held?(): boolean
   /** What the data of an event is recorded as, which keeps its shape: secrets are masked here. The data itself if it stays. */
@@ -90,8 +93,12 @@ export interface Session extends SessionView {
   take(id: string, outcome: CommandOutcome): void
   /** Closes the batch in hand: observers are told, then it is queued for one atomic append. Nothing in hand: nothing happens. */
   seal(): void
+  /** `seal`, if chunks alone are in hand: what comes next is a batch of its own. */
+  sealDeltas(): void
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
+  /** `append` for one chunk of an answer: deltas are the most of any log. */
+  appendChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   /** Records a plug-in's event, named `owner/name`, ignorable and never moving. @throws InvalidEvent for one of our types. */
   note(type: string, data: unknown): SessionEvent
   /** Puts a message in place of the surface's nodes `start` to `end` (seqs, inclusive). @throws InvalidEvent, also while a step is open. */

@@ -39,10 +39,10 @@ class SessionFolds implements Folded {
   summary = summary.initial
 
   place(event: SessionEvent): void {
-    this.surface.place(event)
+    // Most events are chunks, and none of these folds looks at one.
+    if (event.type !== 'assistant/chunk') this.surface.place(event)
     this.nextSeq = event.seq + 1
     this.lastTime = event.time
-    // Most events are chunks, and none of these folds looks at one.
     if (event.type === 'assistant/chunk') return
     this.calls.place(event)
     this.standings.place(event)

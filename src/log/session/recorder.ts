@@ -3,7 +3,8 @@
  * none is recorded, and the next one takes the seq it would have had.
  */
 import { InvalidEvent } from '../errors.ts'
-import { type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import { type KnownEvent, type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import type { StreamChunk } from '../messages.ts'
 import type { CommandOutcome } from '../store.ts'
 import { placed, type ValidEvent, validateNew } from '../validate.ts'
 import type { SessionOptions } from './contract.ts'
@@ -18,7 +19,7 @@ export interface Note {
   readonly ignorable: true
 }
 
-type RecorderOptions = Pick<SessionOptions, 'now' | 'limits' | 'held' | 'masked' | 'onSealed' | 'summary'>
+type RecorderOptions = Pick<SessionOptions, 'now' | 'limits' | 'held' | 'masked' | 'onSealed' | 'summary' | 'eager'>
 
 /** Takes each sealed batch, in order. */
 interface Queue {
@@ -30,10 +31,30 @@ export interface Recorder {
   readonly lastBatch: number
   /** @throws InvalidEvent, NotJson, TooLarge: nothing is recorded then. */
   record(events: readonly (Recordable | Note)[]): readonly SessionEvent[]
+  /** Records a chunk; it is sealed with what comes next, or when the event loop turns. Undefined if it is no plain delta. */
+  recordDelta(place: ChunkPlace, chunk: StreamChunk): KnownEvent<'assistant/chunk'> | undefined
   take(id: string, outcome: CommandOutcome): void
   seal(): void
+  /** Seals what is in hand if that is deltas alone. */
+  sealDeltas(): void
   /** What is recorded and not yet queued for the store, oldest first. */
   inHand(): readonly SessionEvent[]
+}
+
+export type ChunkPlace = { readonly turn: number; readonly step: number; readonly attempt: number }
+
+/** A longer delta goes the long way, where its size is checked. */
+const SHORT = 16_384
+
+/** A delta of text, exactly: what may be recorded without another look. */
+function isPlainDelta(chunk: StreamChunk): chunk is Extract<StreamChunk, { readonly text: string }> {
+  const { type } = chunk
+  if (type !== 'text-delta' && type !== 'reasoning-delta') return false
+  const { index, text } = chunk
+  if (typeof text !== 'string' || text.length > SHORT || !Number.isSafeInteger(index) || index < 0) return false
+  let keys = 0
+  for (const _ in chunk) keys += 1
+  return keys === 3
 }
 
 export const createRecorder = (folded: Folded, options: RecorderOptions, queue: Queue): Recorder =>
@@ -49,6 +70,8 @@ class BatchRecorder implements Recorder {
   /** The batch in hand; none while nothing is in it. */
   #hand: Batch | undefined
   #sealing: Batch | undefined
+  /** Seals the deltas in hand, if nothing has by then. */
+  #due: ReturnType<typeof setImmediate> | undefined
 
   constructor(folded: Folded, options: RecorderOptions, queue: Queue) {
     this.#folded = folded
@@ -72,7 +95,43 @@ class BatchRecorder implements Recorder {
     return valid
   }
 
+  recordDelta(place: ChunkPlace, chunk: StreamChunk): KnownEvent<'assistant/chunk'> | undefined {
+    if (!isPlainDelta(chunk)) return undefined
+    const { turn, step, attempt } = place
+    const { type, index, text } = chunk
+    const data = Object.freeze({ turn, step, attempt, chunk: Object.freeze({ type, index, text }) })
+    const folded = this.#folded
+    const event: KnownEvent<'assistant/chunk'> = Object.freeze({
+      type: 'assistant/chunk',
+      seq: folded.nextSeq,
+      time: this.#now(),
+      data,
+    })
+    folded.place(event)
+    const hand = this.#open()
+    hand.events.push(event)
+    hand.bytes += DELTA_BYTES + text.length
+    if (!this.#options.held?.()) {
+      if (this.#options.eager?.() !== false) this.seal()
+      else this.#due ??= setImmediate(this.#turn)
+    }
+    return event
+  }
+
+  readonly #turn = (): void => {
+    this.#due = undefined
+    this.seal()
+  }
+
+  /** A clock that says no time would make a log that cannot be opened again. */
+  #now(): number {
+    const now = Math.floor(this.#options.now())
+    return Number.isSafeInteger(now) ? Math.max(this.#folded.lastTime, now) : this.#folded.lastTime
+  }
+
   take(id: string, outcome: CommandOutcome): void {
+    // The command happened in what follows it, not in the chunks before.
+    this.sealDeltas()
     const hand = this.#open()
     hand.takes = [...hand.takes, { id, outcome }]
     hand.patient = false
@@ -82,6 +141,10 @@ class BatchRecorder implements Recorder {
     // What an observer records is sealed below, as the next batch.
     if (this.#sealing !== undefined || this.#options.held?.()) return
     while (this.#hand !== undefined) this.#sealHand(this.#hand)
+  }
+
+  sealDeltas(): void {
+    if (this.#hand?.patient) this.seal()
   }
 
   inHand(): readonly SessionEvent[] {
@@ -109,9 +172,7 @@ class BatchRecorder implements Recorder {
   #validated(events: readonly (Recordable | Note)[]): readonly SessionEvent[] {
     const folded = this.#folded
     const { limits } = this.#options
-    const now = Math.floor(this.#options.now())
-    // A clock that says no time would make a log that cannot be opened again.
-    const time = Number.isSafeInteger(now) ? Math.max(folded.lastTime, now) : folded.lastTime
+    const time = this.#now()
     const placed: SessionEvent[] = []
     for (const event of events) {
       const valid = this.#masked(validateNew(stamped(event, limits)))
@@ -152,6 +213,8 @@ const NO_TAKES: readonly Take[] = Object.freeze([])
 
 /** Rough bytes of an envelope around its data. */
 const ENVELOPE_BYTES = 64
+/** Of a delta without its text. */
+const DELTA_BYTES = 160
 
 /** About how many bytes a JSON value is, without making its text. */
 function roughBytes(value: unknown): number {

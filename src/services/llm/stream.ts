@@ -35,33 +35,82 @@ export async function* contained(
   if (!signal.aborted) yield failed('STREAM_CLOSED', 'The stream ended before the model said it was done')
 }
 
-/** Chunks until the abort, even from a stream that does not heed it; such a stream is told to end, and left. */
-export async function* untilAborted(
-  chunks: AsyncIterable<StreamChunk>,
-  signal: AbortSignal,
-): AsyncGenerator<StreamChunk, void, void> {
-  const iterator = chunks[Symbol.asyncIterator]()
-  let abort = (): void => {}
-  const aborted = new Promise<'aborted'>((resolve) => {
-    abort = () => resolve('aborted')
-  })
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  try {
-    while (true) {
-      const next = iterator.next()
-      const result = await Promise.race([next, aborted])
-      if (result === 'aborted') {
-        // Nobody awaits what the stream still does; what it says then is no failure of anything.
-        next.catch(() => {})
-        return
-      }
-      if (result.done) return
-      yield result.value
+/** What became of a chunk: the stream is over, or it waits until there is room. */
+export type Taken = 'over' | Promise<void> | undefined
+
+/**
+ * Gives `take` each chunk until it says that the stream is over, the stream ends, or the abort, also of a stream that
+ * does not heed it; such a stream is told to end, and left. One promise a chunk and no generator between: every delta
+ * of every answer comes this way. Rejects with what `take` or the stream throws.
+ */
+export function drain(chunks: AsyncIterable<StreamChunk>, signal: AbortSignal, take: (chunk: StreamChunk) => Taken): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const iterator = chunks[Symbol.asyncIterator]()
+    let left = false
+    const leave = (): void => {
+      left = true
+      signal.removeEventListener('abort', abort)
+      // Told to end, and not awaited: nothing comes after a finish, and one that hangs would hang the turn.
+      iterator.return?.()?.catch(() => {})
     }
-  } finally {
-    signal.removeEventListener('abort', abort)
-    // Told to end, and not awaited: nothing comes after a finish, and one that hangs would hang the turn.
-    iterator.return?.()?.catch(() => {})
+    const abort = (): void => {
+      leave()
+      resolve()
+    }
+    const fail = (thrown: unknown): void => {
+      if (left) return
+      leave()
+      reject(thrown)
+    }
+    const ask = (): void => {
+      if (!left) Promise.resolve(iterator.next()).then(got, fail)
+    }
+    const got = (result: IteratorResult<StreamChunk>): void => {
+      if (left) return
+      if (result.done) return abort()
+      try {
+        const taken = take(result.value)
+        if (taken === undefined) ask()
+        else if (taken === 'over') abort()
+        else taken.then(ask, fail)
+      } catch (thrown) {
+        fail(thrown)
+      }
+    }
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort, { once: true })
+    ask()
+  })
+}
+
+/** As `contained`, told chunk by chunk: the same contract, and no generator between the adapter and who takes it. */
+export async function drainContained(
+  adapter: ModelAdapter | undefined,
+  request: LlmRequest,
+  signal: AbortSignal,
+  take: (chunk: StreamChunk) => Taken,
+): Promise<void> {
+  if (adapter === undefined) return drain(contained(adapter, request, signal), signal, take)
+  let finished = false
+  let own = false
+  const watched = (chunk: StreamChunk): Taken => {
+    try {
+      const taken = take(chunk)
+      if (chunk.type === 'finish') finished = true
+      return chunk.type === 'finish' ? 'over' : taken
+    } catch (thrown) {
+      own = true
+      throw thrown
+    }
   }
+  let stream: AsyncIterable<StreamChunk>
+  try {
+    stream = adapter.stream(request, { signal })
+    await drain(stream, signal, watched)
+  } catch (thrown) {
+    if (own) throw thrown
+    if (!signal.aborted) take({ type: 'finish', reason: finishOf(thrown, signal) })
+    return
+  }
+  if (!finished && !signal.aborted) take(failed('STREAM_CLOSED', 'The stream ended before the model said it was done'))
 }
