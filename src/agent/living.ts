@@ -99,7 +99,7 @@ export class LivingAgent
 
   constructor({ store, ownership, options, checked, watch }: LivingOptions) {
     this.checked = checked
-    this.limits = { maxSteps: checked.maxSteps, maxParallelToolCalls: checked.maxParallelToolCalls }
+    this.limits = Object.freeze({ maxSteps: checked.maxSteps, maxParallelToolCalls: checked.maxParallelToolCalls })
     this.storeTimeoutMs = checked.storeTimeoutMs
     this.hooks = createHooks(options.hooks)
     this.observer = createBatchObserver(this.hooks)
@@ -253,7 +253,7 @@ export class LivingAgent
     }
     this.#withFirstRecord?.()
     this.#withFirstRecord = undefined
-    return this.session.record(events)
+    return this.session.recordOwn(events)
   }
 
   openTurn(): void {

@@ -30,8 +30,8 @@ export function createRequestDigester(): RequestDigester {
   return {
     digest(request) {
       const { head, tail } = around(request)
-      const from = last && last.head === head && beginsWith(request.messages, last.messages) ? last : begin(head)
-      last = readOn(from, request.messages)
+      if (last === undefined || last.head !== head || !beginsWith(request.messages, last.messages)) last = begin(head)
+      readOn(last, request.messages)
       return finish(last.hash.copy().update(tail))
     },
   }
@@ -40,7 +40,7 @@ export function createRequestDigester(): RequestDigester {
 /** The hash of a request up to the end of its messages, and what it covers. */
 interface Progress {
   readonly head: string
-  readonly messages: readonly Message[]
+  messages: readonly Message[]
   readonly hash: Hash
 }
 
@@ -56,12 +56,13 @@ function around(request: LlmRequest): { head: string; tail: string } {
 
 const begin = (head: string): Progress => ({ head, messages: [], hash: createHash('sha256').update(head) })
 
-function readOn(from: Progress, messages: readonly Message[]): Progress {
-  const hash = from.hash.copy()
-  for (let i = from.messages.length; i < messages.length; i++) {
-    hash.update(`${i > 0 ? ',' : ''}${canonicalJson(asJson(messages[i]))}`)
+function readOn(progress: Progress, messages: readonly Message[]): void {
+  let text = ''
+  for (let i = progress.messages.length; i < messages.length; i++) {
+    text += `${i > 0 ? ',' : ''}${canonicalJson(asJson(messages[i]))}`
   }
-  return { head: from.head, messages, hash }
+  progress.hash.update(text)
+  progress.messages = messages
 }
 
 /**

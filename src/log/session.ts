@@ -129,6 +129,11 @@ class OwnedSession implements Session, WriterObserver {
     return this.#recorder.record(events)
   }
 
+  recordOwn(events: readonly Recordable[]): readonly SessionEvent[] {
+    this.#assertOpen()
+    return this.#recorder.recordOwn(events)
+  }
+
   take(id: string, outcome: CommandOutcome): void {
     this.#assertOpen()
     this.#recorder.take(id, outcome)
@@ -148,11 +153,7 @@ class OwnedSession implements Session, WriterObserver {
 
   appendChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
     this.#assertOpen()
-    const delta = request === undefined ? this.#recorder.recordDelta(place, chunk) : undefined
-    if (delta !== undefined) return delta
-    const { turn, step, attempt } = place
-    const data = { turn, step, attempt, chunk, ...(request === undefined ? {} : { request }) }
-    return this.#addOne({ type: 'assistant/chunk', data }) as KnownEvent<'assistant/chunk'>
+    return this.#recorder.recordChunk(place, chunk, request)
   }
 
   note(type: string, data: unknown): SessionEvent {

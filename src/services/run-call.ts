@@ -113,7 +113,7 @@ const expiryOf = ({ clock }: AgentRuntime, { approvalExpiresMs }: Tool) =>
 
 async function expire({ input, runtime, stopped }: Service<CallInput>): Promise<Verdict | undefined> {
   if (input.expiresAt === undefined) return undefined
-  await sleep(runtime, Math.max(0, input.expiresAt - runtime.clock.now()), stopped)
+  await sleep(runtime, Math.max(0, input.expiresAt - runtime.clock.now()), stopped.signal)
   return { type: 'verdict.expired', ...ofCall(input) }
 }
 

@@ -1,6 +1,8 @@
 /** How often the open turn has made the same call: the same tool with the same arguments, spaces and key order aside. */
+import { parseArguments } from '../arguments.ts'
 import { argumentsDigest } from '../digest.ts'
 import type { SessionEvent } from '../events.ts'
+import { canonicalJson } from '../json.ts'
 import type { ToolCallBlock } from '../messages.ts'
 
 export interface Repeats {
@@ -14,7 +16,14 @@ export interface Repeats {
 export const createRepeats = (): Repeats => new TurnRepeats()
 
 /** What two calls share that count as the same. */
-export const callKey = (name: string, raw: string): string => `${name} ${argumentsDigest(raw)}`
+export function callKey(name: string, raw: string): string {
+  if (raw.length > SHORT) return `${name} ${argumentsDigest(raw)}`
+  const parsed = parseArguments(raw)
+  return parsed.kind === 'parsed' ? `${name} ${canonicalJson(parsed.args)}` : `${name}  ${raw}`
+}
+
+/** Longer arguments are kept as their digest. */
+const SHORT = 256
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class TurnRepeats implements Repeats {

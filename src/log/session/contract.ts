@@ -86,6 +86,8 @@ export interface Session extends SessionView {
    * @throws InvalidEvent, NotJson, TooLarge; the session's failure; AGENT_CLOSED once closed.
    */
   record(events: readonly Recordable[]): readonly SessionEvent[]
+  /** As `record`, for the chart's own events: what they are made of was guarded and masked when it came in. */
+  recordOwn(events: readonly Recordable[]): readonly SessionEvent[]
   /**
    * Adds the taking of a posted command to the batch in hand, also when no event is recorded. The seq of `taken` is,
    * unless given, that of the batch's first event.
@@ -97,7 +99,7 @@ export interface Session extends SessionView {
   sealDeltas(): void
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
-  /** `append` for one chunk of an answer: deltas are the most of any log. */
+  /** `append` for one chunk of an answer, which was masked: deltas are the most of any log. */
   appendChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   /** Records a plug-in's event, named `owner/name`, ignorable and never moving. @throws InvalidEvent for one of our types. */
   note(type: string, data: unknown): SessionEvent

@@ -3,8 +3,10 @@
  * none is recorded, and the next one takes the seq it would have had.
  */
 import { InvalidEvent } from '../errors.ts'
-import { type KnownEvent, type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import { type KnownEvent, type NewEvent, type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import { frozenJson, type Json } from '../json.ts'
 import type { StreamChunk } from '../messages.ts'
+import { streamChunk } from '../shapes.ts'
 import type { CommandOutcome } from '../store.ts'
 import { placed, type ValidEvent, validateNew } from '../validate.ts'
 import type { SessionOptions } from './contract.ts'
@@ -31,8 +33,10 @@ export interface Recorder {
   readonly lastBatch: number
   /** @throws InvalidEvent, NotJson, TooLarge: nothing is recorded then. */
   record(events: readonly (Recordable | Note)[]): readonly SessionEvent[]
-  /** Records a chunk; it is sealed with what comes next, or when the event loop turns. Undefined if it is no plain delta. */
-  recordDelta(place: ChunkPlace, chunk: StreamChunk): KnownEvent<'assistant/chunk'> | undefined
+  /** As `record`, for events made of values that were guarded and masked when they came in: nothing is looked at again. */
+  recordOwn(events: readonly Recordable[]): readonly SessionEvent[]
+  /** Records a masked chunk; it is sealed with what comes next, or when the event loop turns. @throws as `record` */
+  recordChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   take(id: string, outcome: CommandOutcome): void
   seal(): void
   /** Seals what is in hand if that is deltas alone. */
@@ -46,15 +50,23 @@ export type ChunkPlace = { readonly turn: number; readonly step: number; readonl
 /** A longer delta goes the long way, where its size is checked. */
 const SHORT = 16_384
 
-/** A delta of text, exactly: what may be recorded without another look. */
-function isPlainDelta(chunk: StreamChunk): chunk is Extract<StreamChunk, { readonly text: string }> {
+/** A frozen copy of a delta of text that is exactly that: what may be recorded without another look. */
+function plainDelta(chunk: StreamChunk): StreamChunk | undefined {
   const { type } = chunk
-  if (type !== 'text-delta' && type !== 'reasoning-delta') return false
+  if (type !== 'text-delta' && type !== 'reasoning-delta') return undefined
   const { index, text } = chunk
-  if (typeof text !== 'string' || text.length > SHORT || !Number.isSafeInteger(index) || index < 0) return false
+  if (typeof text !== 'string' || text.length > SHORT || !Number.isSafeInteger(index) || index < 0) return undefined
   let keys = 0
   for (const _ in chunk) keys += 1
-  return keys === 3
+  return keys === 3 ? Object.freeze({ type, index, text }) : undefined
+}
+
+/** @throws NotJson, InvalidEvent */
+function guardedChunk(chunk: StreamChunk): StreamChunk {
+  const copy = frozenJson(chunk, 'assistant/chunk: data.chunk')
+  const wrong = streamChunk(copy as Json)
+  if (wrong !== undefined) throw new InvalidEvent(`assistant/chunk: data.chunk${wrong}`)
+  return copy
 }
 
 export const createRecorder = (folded: Folded, options: RecorderOptions, queue: Queue): Recorder =>
@@ -95,30 +107,73 @@ class BatchRecorder implements Recorder {
     return valid
   }
 
-  recordDelta(place: ChunkPlace, chunk: StreamChunk): KnownEvent<'assistant/chunk'> | undefined {
-    if (!isPlainDelta(chunk)) return undefined
+  recordOwn(events: readonly Recordable[]): readonly SessionEvent[] {
+    const sizes: number[] = []
+    for (const event of events) {
+      const bytes = frozenBytes(event.data)
+      // Rare, and worth every look.
+      if (bytes > LARGE || mayHoldUnmasked(event)) return this.record(events)
+      sizes.push(bytes)
+    }
+    const time = this.#now()
+    return events.map((event, i) => this.#recordOne(event, time, sizes[i] ?? 0))
+  }
+
+  #recordOne(event: Recordable, time: number, bytes: number): SessionEvent {
+    const own = this.#own(event, time)
+    this.#folded.place(own)
+    const hand = this.#open()
+    hand.events.push(own)
+    hand.bytes += ENVELOPE_BYTES + bytes
+    hand.patient = false
+    return own
+  }
+
+  #own(event: Recordable, time: number): SessionEvent {
+    const { type, data } = event
+    if (SURFACE.has(type)) return this.#onSurface(event as NewEvent<'tool/result'>, time)
+    const seq = this.#folded.nextSeq
+    if (type !== 'turn/start') return Object.freeze({ type, seq, time, data }) as SessionEvent
+    return Object.freeze({ type, seq, time, data: Object.freeze({ ...data, limits: this.#options.limits }) })
+  }
+
+  #onSurface({ type, data, surfaceOp = 'append', sourceEventSeqs }: NewEvent<'tool/result'>, time: number): SessionEvent {
+    const scheduled = type === 'tool/result' ? this.#folded.calls.scheduledAt(data.message.source.callId) : undefined
+    const sources = sourceEventSeqs ?? (scheduled === undefined ? undefined : [scheduled])
+    const place = { type, seq: this.#folded.nextSeq, time, data, surfaceOp }
+    return Object.freeze(sources === undefined ? place : { ...place, sourceEventSeqs: Object.freeze(sources) })
+  }
+
+  recordChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
     const { turn, step, attempt } = place
-    const { type, index, text } = chunk
-    const data = Object.freeze({ turn, step, attempt, chunk: Object.freeze({ type, index, text }) })
+    const said = plainDelta(chunk) ?? guardedChunk(chunk)
+    const bytes = 'text' in said ? said.text.length : roughBytes(said)
+    if (bytes > LARGE) {
+      const data = { turn, step, attempt, chunk, ...(request === undefined ? {} : { request }) }
+      const [event] = this.record([{ type: 'assistant/chunk', data }])
+      this.seal()
+      return event as KnownEvent<'assistant/chunk'>
+    }
+    const data = request === undefined ? { turn, step, attempt, chunk: said } : { turn, step, attempt, chunk: said, request }
     const folded = this.#folded
     const event: KnownEvent<'assistant/chunk'> = Object.freeze({
       type: 'assistant/chunk',
       seq: folded.nextSeq,
       time: this.#now(),
-      data,
+      data: Object.freeze(data),
     })
     folded.place(event)
     const hand = this.#open()
     hand.events.push(event)
-    hand.bytes += DELTA_BYTES + text.length
+    hand.bytes += DELTA_BYTES + bytes
     if (!this.#options.held?.()) {
       if (this.#options.eager?.() !== false) this.seal()
-      else this.#due ??= setImmediate(this.#turn)
+      else this.#due ??= setImmediate(onTurn, this)
     }
     return event
   }
 
-  readonly #turn = (): void => {
+  turn(): void {
     this.#due = undefined
     this.seal()
   }
@@ -209,6 +264,8 @@ class BatchRecorder implements Recorder {
   }
 }
 
+const onTurn = (recorder: BatchRecorder): void => recorder.turn()
+
 const NO_TAKES: readonly Take[] = Object.freeze([])
 
 /** Rough bytes of an envelope around its data. */
@@ -224,6 +281,42 @@ function roughBytes(value: unknown): number {
   if (Array.isArray(value)) for (const item of value) bytes += roughBytes(item)
   else for (const [key, item] of Object.entries(value)) bytes += 4 + key.length + roughBytes(item)
   return bytes
+}
+
+/** More bytes than this, and an event is looked at as one from outside is: its size is bounded. */
+const LARGE = 65_536
+
+/** Freezes what is not frozen yet, and tells about how many bytes it is. What is frozen is frozen all through. */
+function frozenBytes(value: unknown): number {
+  if (typeof value === 'string') return 2 + value.length
+  if (typeof value !== 'object' || value === null) return 8
+  let bytes = 2
+  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) bytes += frozenBytes(value[i])
+  else for (const key in value) bytes += 4 + key.length + frozenBytes((value as Record<string, unknown>)[key])
+  if (!Object.isFrozen(value)) Object.freeze(value)
+  return bytes
+}
+
+/** All others are made of what was masked on its way in. */
+function mayHoldUnmasked(event: Recordable): boolean {
+  switch (event.type) {
+    case 'turn/start':
+    case 'step/start':
+    case 'agent/inbox/spliced':
+    case 'user/message':
+    case 'assistant/message':
+    case 'tool/call':
+    case 'tool/dispatch':
+      return typeof ('surfaceOp' in event ? event.surfaceOp : undefined) === 'object'
+    case 'step/end':
+      return event.data.outcome.kind === 'error'
+    case 'turn/end':
+      return event.data.reason.kind !== 'completed'
+    case 'tool/result':
+      return event.data.error !== undefined || event.data.message.content[0].isError === true
+    default:
+      return true
+  }
 }
 
 /** A command that was taken and names no event happened in the first event of its batch. */

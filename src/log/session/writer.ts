@@ -115,10 +115,10 @@ class LogWriter implements Writer {
     this.#waitingBytes += batch.bytes
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
     if (!this.#options.gathers || batch.number <= this.#hurried) this.#pump()
-    else this.#due ??= setImmediate(this.#turn)
+    else this.#due ??= setImmediate(onTurn, this)
   }
 
-  readonly #turn = (): void => {
+  turn(): void {
     this.#due = undefined
     this.#pump()
   }
@@ -227,6 +227,8 @@ class LogWriter implements Writer {
     this.#pump()
   }
 }
+
+const onTurn = (writer: LogWriter): void => writer.turn()
 
 const eventsOf = (group: readonly Batch[]): readonly SessionEvent[] =>
   group.length === 1 ? (group[0]?.events ?? []) : group.flatMap((batch) => batch.events)
