@@ -113,6 +113,17 @@ function isPlain(value: object): boolean {
 export const frozenJson = <T>(value: T, path?: string): T =>
   isFrozenJson(value, 0) ? value : (toJson(value, path) as T)
 
+const recorded = new WeakSet<readonly unknown[]>()
+
+/** Says of a list that a session made every item of it: guarded, frozen, and nobody else's. */
+export function markRecorded<T extends readonly unknown[]>(items: T): T {
+  recorded.add(items)
+  return items
+}
+
+/** A session recorded these: a store need not guard against them. */
+export const isRecorded = (items: readonly unknown[]): boolean => recorded.has(items)
+
 function isFrozenJson(value: unknown, depth: number): boolean {
   switch (typeof value) {
     case 'string':

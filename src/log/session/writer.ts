@@ -4,7 +4,7 @@
  */
 import { Fenced, type PawlError, SeqConflict } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import { canonicalJson, type Json } from '../json.ts'
+import { canonicalJson, type Json, markRecorded } from '../json.ts'
 import type { AppendOptions, CommandOutcome, LogStore, Ownership, SummaryUpdate } from '../store.ts'
 import { asPawlError } from './failure.ts'
 import { createWaiters, type Waiters } from './waiters.ts'
@@ -180,7 +180,7 @@ class LogWriter implements Writer {
 
   /** Never rejects: whatever happens ends in an acknowledgement or in the failure. */
   async #write(group: readonly Batch[]): Promise<void> {
-    const events = eventsOf(group)
+    const events = markRecorded(eventsOf(group))
     const failure = await this.#attempt(events, { expectedSeq: this.#head, ...gather(group) })
     if (this.#failed) return
     if (failure === undefined) this.#acknowledge(group, events)

@@ -4,7 +4,7 @@
  */
 import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import { frozenJson } from '../json.ts'
+import { frozenJson, isRecorded } from '../json.ts'
 import type {
   AppendOptions,
   CommandOutcome,
@@ -242,7 +242,7 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
   const { log, letterOf } = session
   const head = log.length
   if (options.expectedSeq !== head) throw new SeqConflict(options.expectedSeq, head)
-  const batch = events.map((event) => frozenJson(event))
+  const batch = isRecorded(events) ? events : events.map((event) => frozenJson(event))
   batch.forEach((event, i) => {
     if (event.seq !== head + i) throw new SeqConflict(event.seq, head + i)
   })
