@@ -49,6 +49,74 @@ export async function inTime<T>(
   }
 }
 
+/** Waits for one store, which share a timer. */
+export interface Watch {
+  /** `answer`, or StoreFailure 'timeout' when for so long nothing that was waited for came. `holds`: keeps the process. */
+  over<T>(answer: Promise<T>, doing: string, holds: boolean): Promise<T>
+}
+
+interface Wait {
+  readonly doing: string
+  readonly holds: boolean
+  late(failure: StoreFailure): void
+}
+
+export const createWatch = (patience: Patience): Watch => new StoreWatch(patience)
+
+/** A class, because an agent has one: its timer is set when somebody begins to wait, and anew when something comes. */
+class StoreWatch implements Watch {
+  readonly #patience: Patience
+  #waits: Wait[] | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(patience: Patience) {
+    this.#patience = patience
+  }
+
+  over<T>(answer: Promise<T>, doing: string, holds: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const wait: Wait = { doing, holds, late: reject }
+      this.#begin(wait)
+      const answered = (value: T): void => {
+        this.#end(wait)
+        resolve(value)
+      }
+      const failed = (error: unknown): void => {
+        this.#end(wait)
+        reject(error)
+      }
+      answer.then(answered, failed)
+    })
+  }
+
+  #begin(wait: Wait): void {
+    this.#waits ??= []
+    this.#waits.push(wait)
+    if (this.#timer === undefined) {
+      this.#timer = setTimeout(() => this.#late(), timerMs(this.#patience))
+      if (!wait.holds) this.#timer.unref()
+    } else if (wait.holds) this.#timer.ref()
+  }
+
+  #end(wait: Wait): void {
+    const waits = this.#waits ?? []
+    const at = waits.indexOf(wait)
+    if (at < 0) return
+    waits.splice(at, 1)
+    if (waits.length === 0) {
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+    } else this.#timer?.refresh()
+  }
+
+  #late(): void {
+    const waits = this.#waits ?? []
+    this.#waits = undefined
+    this.#timer = undefined
+    for (const { doing, late } of waits) late(tooLate(doing, this.#patience))
+  }
+}
+
 /**
  * The items, each of which must come in time; the consumer's own time does not count. A stream that is too late is told
  * to end and is left. For a consumer that asks for one item after the other, as `for await` does.

@@ -9,7 +9,7 @@ import { InvalidEvent, PawlError } from './errors.ts'
 import { type EventMap, KNOWN, type KnownEvent, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
 import type { Message, StreamChunk, UserMessage } from './messages.ts'
-import { inTime, itemsInTime, sessionPatience } from './patience.ts'
+import { createWatch, itemsInTime, sessionPatience, type Watch } from './patience.ts'
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
 import type { RequestHeader } from './requests.ts'
@@ -54,6 +54,7 @@ class OwnedSession implements Session, WriterObserver {
   readonly #recorder: Recorder
   readonly #failed = new LazyAbort()
   #onLost: (() => void) | undefined
+  #watch: Watch | undefined
   #failure: PawlError | undefined
   #closing: Promise<void> | undefined
   #closed = false
@@ -175,7 +176,8 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   flush(): Promise<void> {
-    return quiet(this.#flush())
+    // Whoever makes the batch does so without yielding, and seals it.
+    return quiet(this.#options.held?.() ? Promise.resolve().then(() => this.#flush()) : this.#flush())
   }
 
   ready(): Promise<void> {
@@ -258,20 +260,17 @@ class OwnedSession implements Session, WriterObserver {
     report(() => this.#options.onFailed?.(error))
   }
 
-  async #flush(): Promise<void> {
-    // Whoever makes the batch does so without yielding, and seals it.
-    if (this.#options.held?.()) await Promise.resolve()
+  #flush(): Promise<void> {
     this.#recorder.seal()
-    if (this.#failure !== undefined) throw this.#failure
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const target = this.#recorder.lastBatch
-    if (this.#writer.isFlushed(target)) return
-    try {
-      await this.#inTime(this.#writer.flushed(target), 'append to')
-    } catch (error) {
+    if (this.#writer.isFlushed(target)) return Promise.resolve()
+    const flushed = this.#inTime(this.#writer.flushed(target), 'append to')
+    flushed.catch((error: unknown) => {
       // A store that does not answer leaves all that is queued in doubt, not only what this flush waited for.
       this.fail(asPawlError(error, 'flush the log'))
-      throw error
-    }
+    })
+    return flushed
   }
 
   async #shutDown(flushed: Promise<void>): Promise<void> {
@@ -286,7 +285,8 @@ class OwnedSession implements Session, WriterObserver {
   }
 
   #inTime<T>(answer: Promise<T>, doing: string, holds = true): Promise<T> {
-    return inTime(answer, `${doing} session "${this.id}"`, sessionPatience(this.#options.storeTimeoutMs), { holds })
+    this.#watch ??= createWatch(sessionPatience(this.#options.storeTimeoutMs))
+    return this.#watch.over(answer, `${doing} session "${this.id}"`, holds)
   }
 
   #isOver(): PawlError {

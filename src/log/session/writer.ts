@@ -165,7 +165,7 @@ class LogWriter implements Writer {
     this.#queue = NO_BATCHES
     this.#waitingBytes = 0
     this.#urgent = false
-    void this.#write(this.#inFlight)
+    this.#write(this.#inFlight)
   }
 
   #openWindow(): void {
@@ -178,25 +178,22 @@ class LogWriter implements Writer {
     this.#window.unref() // Until something waits for it.
   }
 
-  /** Never rejects: whatever happens ends in an acknowledgement or in the failure. */
-  async #write(group: readonly Batch[]): Promise<void> {
-    const events = markRecorded(eventsOf(group))
-    const failure = await this.#attempt(events, { expectedSeq: this.#head, ...gather(group) })
-    if (this.#failed) return
-    if (failure === undefined) this.#acknowledge(group, events)
-    else this.#options.told.fail(failure)
-  }
-
-  /** Bounded, also when nobody flushes: receipts and readers wait for the store as well. */
-  async #attempt(events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> {
+  /** Whatever happens ends in an acknowledgement or in the failure. Bounded, also when nobody flushes. */
+  #write(group: readonly Batch[]): void {
     const { ownership, told } = this.#options
-    try {
-      await told.inTime(ownership.append(events, request))
-      return undefined
-    } catch (thrown) {
-      const error = asPawlError(thrown, 'append to the log')
-      return (await this.#settled(error, events, request)) ? undefined : error
+    const events = markRecorded(eventsOf(group))
+    const request = { expectedSeq: this.#head, ...gather(group) }
+    const appended = told.inTime(ownership.append(events, request))
+    const written = (): void => {
+      if (!this.#failed) this.#acknowledge(group, events)
     }
+    appended.then(written, async (thrown: unknown) => {
+      const error = asPawlError(thrown, 'append to the log')
+      const settled = await this.#settled(error, events, request)
+      if (this.#failed) return
+      if (settled) this.#acknowledge(group, events)
+      else told.fail(error)
+    })
   }
 
   /** Was it written after all? The acknowledgement may have been lost. */
@@ -235,6 +232,10 @@ const eventsOf = (group: readonly Batch[]): readonly SessionEvent[] =>
 
 /** What a group takes, and the latest summary: an earlier one describes a moment that is over. */
 function gather(group: readonly Batch[]): Omit<AppendOptions, 'expectedSeq'> {
+  const [only] = group
+  if (group.length === 1 && only !== undefined && only.takes.length === 0) {
+    return only.summary === undefined ? {} : { summary: only.summary }
+  }
   const takes = group.flatMap((batch) => batch.takes)
   const summary = group.findLast((batch) => batch.summary !== undefined)?.summary
   return { ...(takes.length > 0 ? { takes } : {}), ...(summary === undefined ? {} : { summary }) }
