@@ -156,13 +156,30 @@ function isFrozenArray(value: readonly unknown[], depth: number): boolean {
 
 /** Canonical JSON (keys sorted by code unit, no spaces; the form of RFC 8785 for the values the guard accepts). */
 export function canonicalJson(value: Json): string {
-  if (value === null || typeof value !== 'object') return JSON.stringify(value)
-  if (isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  const pairs = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`)
-  return `{${pairs.join(',')}}`
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (value === null || typeof value !== 'object') return String(value)
+  let text = ''
+  if (isArray(value)) {
+    for (let i = 0; i < value.length; i++) text += i === 0 ? canonicalJson(value[i] as Json) : `,${canonicalJson(value[i] as Json)}`
+    return `[${text}]`
+  }
+  const keys = Object.keys(value)
+  if (!isSorted(keys)) keys.sort()
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string
+    text += `${i === 0 ? '' : ','}${quoted(key)}:${canonicalJson(value[key] as Json)}`
+  }
+  return `{${text}}`
 }
+
+function isSorted(keys: readonly string[]): boolean {
+  for (let i = 1; i < keys.length; i++) if ((keys[i - 1] as string) > (keys[i] as string)) return false
+  return true
+}
+
+/** Most keys are names, which need no escape. */
+const quoted = (key: string): string => (NAME.test(key) ? `"${key}"` : JSON.stringify(key))
+const NAME = /^[A-Za-z]*$/
 
 const isArray = (value: Json): value is readonly Json[] => Array.isArray(value)
 

@@ -5,7 +5,7 @@ import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
 import type { LlmRequest } from '../log/requests.ts'
 import { type Service, serviceActor } from './actor.ts'
-import { either } from './either.ts'
+import { eitherOf } from './either-of.ts'
 import { LlmError } from './errors.ts'
 import { callHook } from './hooks/failure.ts'
 import { hookedStream } from './hooks/stream.ts'
@@ -40,7 +40,8 @@ async function run(service: Service<AskModelInput>): Promise<Verdict> {
   const { input, runtime } = service
   const { turn } = runtime
   // The turn's signal ends the request; so does closing, which leaves the turn open.
-  const { signal, release } = either(turn.signal, runtime.closing.signal)
+  const { abort, release } = eitherOf(turn.cancel, runtime.closing.starts)
+  const { signal } = abort
   const aborted = (partial?: Answer): Verdict => ({
     type: 'verdict.aborted',
     ...attemptOf(input),
@@ -145,7 +146,7 @@ async function concluded(
   }
   const answer: Answer = { message, finish, chunkSeqs: taken.chunkSeqs, ...(usage === undefined ? {} : { usage }) }
   const plans = calls.map((call) => planned(runtime, call))
-  if (isTooLarge(answer, plans)) return failed(input, RESPONSE_TOO_LARGE)
+  if (bytesOf(taken) > SURELY_FITS && isTooLarge(answer, plans)) return failed(input, RESPONSE_TOO_LARGE)
   const bound = boundReached(runtime, calls)
   return {
     type: 'verdict.answered',
@@ -172,6 +173,9 @@ const bytesOf = ({ assembler, chunkSeqs }: Taken): number => assembler.bytes + c
 
 const isTooLarge = ({ chunkSeqs, ...said }: Answer, calls: readonly PlannedCall[]): boolean =>
   utf8Bytes(JSON.stringify([said, calls])) + chunkSeqs.length * SEQ_BYTES > MAX_ANSWER_BYTES
+
+/** Of what was counted, each byte may be six of JSON; ids and names are bounded. */
+const SURELY_FITS = 65_536
 
 const RESPONSE_TOO_LARGE: LlmFailure = {
   code: 'RESPONSE_TOO_LARGE',

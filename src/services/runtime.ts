@@ -6,6 +6,7 @@ import type { AnyActorRef } from 'xstate'
 import type { RequestDigester } from '../log/digest.ts'
 import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
 import type { StreamChunk, UserMessage } from '../log/messages.ts'
+import type { LazyAbort } from '../log/lazy-abort.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from './clock.ts'
 import type { Prompt } from './hooks/contract.ts'
@@ -34,6 +35,8 @@ export interface Settings {
 export interface OpenTurn {
   /** One signal for everything of the turn; aborts with its cancel, or when the session is lost. */
   readonly signal: AbortSignal
+  /** The same, for who need not have a signal. */
+  readonly cancel: LazyAbort
   /** What a running request has so far; taken if it does not settle in time. */
   partial: (() => Answer | undefined) | undefined
   /** Ids of what its tools added: taken, also before they are recorded. */
@@ -66,7 +69,7 @@ export interface AgentRuntime {
   /** Applied to whatever is recorded; here for what is compared with the log, measured or cut before it is. */
   readonly mask: Mask
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
-  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
+  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal; readonly starts: LazyAbort }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
   /** The same for a chunk of an answer. */
