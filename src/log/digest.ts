@@ -27,14 +27,32 @@ export interface RequestDigester {
  */
 export function createRequestDigester(): RequestDigester {
   let last: Progress | undefined
+  let asked: LlmRequest | undefined
+  let frame = { head: '', tail: '' }
   return {
     digest(request) {
-      const { head, tail } = around(request)
+      if (asked === undefined || !isAround(asked, request)) {
+        asked = request
+        frame = around(request)
+      }
+      const { head, tail } = frame
       if (last === undefined || last.head !== head || !beginsWith(request.messages, last.messages)) last = begin(head)
       readOn(last, request.messages)
       return finish(last.hash.copy().update(tail))
     },
   }
+}
+
+/** All but the messages is the very same. */
+function isAround(one: LlmRequest, other: LlmRequest): boolean {
+  let keys = 0
+  for (const key in one) {
+    keys += 1
+    const name = key as keyof LlmRequest
+    if (name !== 'messages' && one[name] !== other[name]) return false
+  }
+  for (const _ in other) keys -= 1
+  return keys === 0
 }
 
 /** The hash of a request up to the end of its messages, and what it covers. */

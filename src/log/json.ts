@@ -163,8 +163,7 @@ export function canonicalJson(value: Json): string {
     for (let i = 0; i < value.length; i++) text += i === 0 ? canonicalJson(value[i] as Json) : `,${canonicalJson(value[i] as Json)}`
     return `[${text}]`
   }
-  const keys = Object.keys(value)
-  if (!isSorted(keys)) keys.sort()
+  const keys = sorted(Object.keys(value))
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i] as string
     text += `${i === 0 ? '' : ','}${quoted(key)}:${canonicalJson(value[key] as Json)}`
@@ -172,9 +171,16 @@ export function canonicalJson(value: Json): string {
   return `{${text}}`
 }
 
-function isSorted(keys: readonly string[]): boolean {
-  for (let i = 1; i < keys.length; i++) if ((keys[i - 1] as string) > (keys[i] as string)) return false
-  return true
+/** In place; most objects have a few keys, which are soon in order. */
+function sorted(keys: string[]): readonly string[] {
+  if (keys.length > 12) return keys.sort()
+  for (let i = 1; i < keys.length; i++) {
+    const key = keys[i] as string
+    let at = i
+    for (; at > 0 && (keys[at - 1] as string) > key; at--) keys[at] = keys[at - 1] as string
+    keys[at] = key
+  }
+  return keys
 }
 
 /** Most keys are names, which need no escape. */

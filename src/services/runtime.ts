@@ -15,6 +15,7 @@ import type { Limits, RepeatGuard } from './limits.ts'
 import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
 import type { Mask } from './masking/mask.ts'
+import type { Materialised } from './tools/call.ts'
 import type { Tool, ToolReceipt } from './tools/contract.ts'
 import type { Answer, OfAttempt } from './verdicts.ts'
 
@@ -41,6 +42,8 @@ export interface OpenTurn {
   partial: (() => Answer | undefined) | undefined
   /** Ids of what its tools added: taken, also before they are recorded. */
   readonly added: Set<string>
+  /** Arguments that were read and checked when their call was authorized, by its id, until its body runs. */
+  readonly materialised: Map<string, Materialised>
   /** Hooks that have yet to answer. */
   readonly asked: Set<AskedHook>
   /** The prompt that the open step was prepared with. */

@@ -99,16 +99,26 @@ function masked(mask: Mask, value: Json, kind: TextKind): Json {
 }
 
 function maskedList(mask: Mask, list: readonly Json[], kind: TextKind): Json {
-  const items = list.map((item) => masked(mask, item, kind))
-  return items.some((item, i) => item !== list[i]) ? items : list
+  let changed: Json[] | undefined
+  for (let i = 0; i < list.length; i++) {
+    const item = list[i] as Json
+    const next = masked(mask, item, kind)
+    if (next === item) continue
+    changed ??= [...list]
+    changed[i] = next
+  }
+  return changed ?? list
 }
 
 function withFields(fields: Fields, change: (key: string, value: Json) => Json): Json {
-  let changed = false
-  const entries = Object.entries(fields).map(([key, value]): [string, Json] => {
+  let changed: Record<string, Json> | undefined
+  for (const key in fields) {
+    const value = fields[key] as Json
     const next = change(key, value)
-    if (next !== value) changed = true
-    return [key, next]
-  })
-  return changed ? Object.fromEntries(entries) : fields
+    if (next === value) continue
+    // `fromEntries` defines each key, `__proto__` too: as data.
+    changed ??= Object.fromEntries(Object.entries(fields))
+    Object.defineProperty(changed, key, { value: next, enumerable: true, writable: true, configurable: true })
+  }
+  return changed ?? fields
 }

@@ -68,6 +68,7 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(approvalExpiresMs !== undefined && { approvalExpiresMs }),
     repeatable: definition.repeatable ?? false,
+    ...(typeof definition.needsApproval === 'function' && { judgesArguments: true as const }),
     ...(typeof onCrash === 'function' ? { onCrash: 'probe' as const, probe: probeOf(onCrash) } : { onCrash }),
     async parse(args) {
       const checked = await check(plainCopy(args))
