@@ -6,6 +6,7 @@ import type { SessionEvent } from '../../events.ts'
 import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
+import { FORMED, unformed } from './codec.ts'
 import { JSON_ARRAY, JSON_RUNS, unpack } from './packing.ts'
 
 /** A page of the log is closed at whichever comes first. */
@@ -162,9 +163,10 @@ type ReadJson = (text: string, what: string) => unknown
 function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
   const [first, last] = [row.number('first_seq'), row.number('last_seq')]
   const encoding = row.number('encoding')
-  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS)
+  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS && encoding !== FORMED)
     throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
-  const events = unpack(json(row.text('body'), `the row of events ${first} to ${last}`), first)
+  const parsed = json(row.text('body'), `the row of events ${first} to ${last}`)
+  const events = encoding === FORMED ? unformed(parsed, first)?.events : unpack(parsed, first)
   if (events === undefined || events.length !== last - first + 1 || !events.every(isAt(first))) {
     throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
   }
