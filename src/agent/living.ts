@@ -179,6 +179,10 @@ export class LivingAgent
     return this.#recording
   }
 
+  countsDeltas(): boolean {
+    return this.budgets.limits !== undefined
+  }
+
   /** Limits count each delta as it comes, and observers are told of it. */
   eager(): boolean {
     return this.budgets.limits !== undefined || this.hooks.has('session/event')

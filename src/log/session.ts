@@ -36,6 +36,7 @@ const WINDOW_MS = 20
 export async function openSession(store: LogStore, ownership: Ownership, options: SessionOptions): Promise<Session> {
   const folded = await load(store, ownership, {
     patience: sessionPatience(options.storeTimeoutMs),
+    deltas: options.countsDeltas?.() !== false,
     onLoaded: (event) => options.onLoaded?.(event),
   })
   return new OwnedSession(store, ownership, folded, options)

@@ -77,6 +77,20 @@ export interface AppendOptions {
   readonly summary?: SummaryUpdate
 }
 
+/** A stretch of a log as a store keeps it. */
+export interface StoredPage {
+  /** The seq of its first event. */
+  readonly first: number
+  /** How many events it is, those left out too. */
+  readonly count: number
+  /** Of the last of them, epoch ms. */
+  readonly time: number
+  /** All but runs of deltas; what comes last in the log is there in any case. */
+  readonly events: readonly SessionEvent[]
+  /** By index: the store made it of its own words, so its shape needs no look. */
+  readonly formed: readonly boolean[]
+}
+
 export interface LogStore extends AsyncDisposable {
   /**
    * Becomes the one owner. With `create` the session is opened or, if missing, created.
@@ -85,6 +99,8 @@ export interface LogStore extends AsyncDisposable {
   acquire(sessionId: string, options?: { create?: SessionHeader; steal?: boolean }): Promise<Ownership>
   /** Durable events in order from `from` (0) to the head at the time of asking. Never writes or locks. @throws SessionNotFound */
   read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
+  /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
+  pages?(sessionId: string): AsyncIterable<StoredPage>
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
   /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */

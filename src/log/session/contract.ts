@@ -37,6 +37,8 @@ export interface SessionOptions {
   mayReplace?(): boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */
   onLoaded?(event: SessionEvent): void
+  /** False if `onLoaded` has no use for deltas: they need not be read. */
+  countsDeltas?(): boolean
   /** Told once of the failure, right after `failed` aborted: for who would else make a signal only to listen. */
   onFailed?(error: PawlError): void
   /** How long the store may take for each answer, in real ms (30_000); of a log that is read, for each event. */

@@ -22,6 +22,8 @@ export interface Folded {
   readonly summary: SummaryState
   /** Takes the next event. @throws InvalidEvent for a replacement that cannot be; nothing changed then. */
   place(event: SessionEvent): void
+  /** Deltas were passed over, up to the one before `nextSeq`. */
+  skipTo(nextSeq: number, time: number): void
 }
 
 export const createFolded = (): Folded => new SessionFolds()
@@ -37,6 +39,11 @@ class SessionFolds implements Folded {
   requestContext = requestContext.initial
   usage = usage.initial
   summary = summary.initial
+
+  skipTo(nextSeq: number, time: number): void {
+    this.nextSeq = nextSeq
+    this.lastTime = time
+  }
 
   place(event: SessionEvent): void {
     // Most events are chunks, and none of these folds looks at one.

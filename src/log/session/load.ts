@@ -3,14 +3,16 @@ import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
-import type { LogStore, Ownership } from '../store.ts'
+import type { LogStore, Ownership, StoredPage } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { asPawlError } from './failure.ts'
 import { createFolded, type Folded } from './folded.ts'
 
 export interface LoadOptions {
   readonly patience: Patience
-  /** Told of each event in order. */
+  /** Somebody counts deltas. */
+  readonly deltas: boolean
+  /** Told of each event in order; without deltas where nobody counts them. */
   onLoaded(event: SessionEvent): void
 }
 
@@ -21,7 +23,7 @@ export interface LoadOptions {
 export async function load(
   store: LogStore,
   ownership: Ownership,
-  { patience, onLoaded }: LoadOptions,
+  { patience, deltas, onLoaded }: LoadOptions,
 ): Promise<Folded> {
   const { header, head, lost } = ownership
   const format: number = header.format
@@ -31,11 +33,18 @@ export async function load(
   }
   const folded = createFolded()
   let step: Step = 'closed'
-  for await (const stored of itemsInTime(store.read(header.id), `read session "${header.id}"`, patience)) {
-    const event = validateStored(stored, folded.nextSeq, folded.lastTime)
+  const take = (event: SessionEvent): void => {
     placeStored(folded, event)
     step = stepAfter(step, event)
     onLoaded(event)
+  }
+  const doing = `read session "${header.id}"`
+  if (store.pages !== undefined && !deltas) {
+    for await (const page of itemsInTime(store.pages(header.id), doing, patience)) takePage(folded, page, take)
+  } else {
+    for await (const stored of itemsInTime(store.read(header.id), doing, patience)) {
+      take(validateStored(stored, folded.nextSeq, folded.lastTime))
+    }
   }
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
   if (folded.nextSeq !== head) {
@@ -44,6 +53,32 @@ export async function load(
   }
   checkPairing(folded, step)
   return folded
+}
+
+/** What the store made of its own words has the shape it should; its place in the log is checked all the same. */
+function takePage(folded: Folded, page: StoredPage, take: (event: SessionEvent) => void): void {
+  const { first, count, time, events, formed } = page
+  if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
+  events.forEach((event, i) => {
+    const { seq } = event
+    if (!(seq >= folded.nextSeq && seq < first + count)) throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
+    if (formed[i] !== true) return take(validateStored(event, seq, folded.lastTime))
+    if (!(Number.isSafeInteger(event.time) && event.time >= folded.lastTime)) {
+      throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${event.time} is before ${folded.lastTime}`)
+    }
+    take(KEPT.has(event.type) ? freeze(event) : event)
+  })
+  if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
+  folded.skipTo(first + count, time)
+}
+
+/** What is kept of a log, and shown. */
+const KEPT: ReadonlySet<string> = new Set(['user/message', 'assistant/message', 'tool/result', 'agent/inbox/spliced'])
+
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const key in value) freeze(value[key])
+  return Object.freeze(value)
 }
 
 /** A log that grew may have another owner by now, which this one was not told of yet; then nothing is wrong with it. */

@@ -272,7 +272,8 @@ export class FormedRow {
     const known = this.#row.numbers.get(value)
     if (known !== undefined) return `[${known}]`
     this.#row.hear(value)
-    return JSON.stringify(value)
+    const short = shortened(value)
+    return short === undefined ? JSON.stringify(value) : `["${short}"]`
   }
 
   #raw(event: SessionEvent): string {
@@ -281,6 +282,23 @@ export class FormedRow {
     this.#time = event.time
     return text
   }
+}
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Digests and ids are hex: they are two thirds as long in base64, and told apart by their length. */
+function shortened(value: string): string | undefined {
+  if (value.length === 71 && DIGEST.test(value)) return Buffer.from(value.slice(7), 'hex').toString('base64url')
+  if (value.length === 36 && UUID.test(value)) return Buffer.from(value.replaceAll('-', ''), 'hex').toString('base64url')
+  return undefined
+}
+
+function lengthened(short: string): string | undefined {
+  const hex = Buffer.from(short, 'base64url').toString('hex')
+  if (short.length === 43) return `sha256:${hex}`
+  if (short.length !== 22) return undefined
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
 }
 
 /** What a row holds: its events, and of runs of deltas, where they are not wanted, that they were there. */
@@ -420,8 +438,10 @@ class Unpacking {
       if (typeof value === 'object') throw new Damaged()
       return value
     }
-    const known = this.#row.strings[value[0] as number]
+    const [said] = value
+    const known = typeof said === 'string' ? lengthened(said) : this.#row.strings[said as number]
     if (known === undefined) throw new Damaged()
+    if (typeof said === 'string') this.#row.hear(known)
     return known
   }
 }
