@@ -90,6 +90,14 @@ class LivingRuntime implements AgentRuntime {
     return this.#living.session.append(event)
   }
 
+  appendOwn(event: Recordable): SessionEvent {
+    if (this.closing.aborted) throw this.closing.signal.reason
+    const { session } = this.#living
+    const [recorded] = session.recordOwn([event])
+    session.seal()
+    return recorded as SessionEvent
+  }
+
   appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
     if (this.closing.aborted) throw this.closing.signal.reason
     return this.#living.session.appendChunk(place, chunk, request)

@@ -140,8 +140,11 @@ class BatchRecorder implements Recorder {
   #onSurface({ type, data, surfaceOp = 'append', sourceEventSeqs }: NewEvent<'tool/result'>, time: number): SessionEvent {
     const scheduled = type === 'tool/result' ? this.#folded.calls.scheduledAt(data.message.source.callId) : undefined
     const sources = sourceEventSeqs ?? (scheduled === undefined ? undefined : [scheduled])
-    const place = { type, seq: this.#folded.nextSeq, time, data, surfaceOp }
-    return Object.freeze(sources === undefined ? place : { ...place, sourceEventSeqs: Object.freeze(sources) })
+    const seq = this.#folded.nextSeq
+    // Written out: a spread makes an object of its own hidden class, and freezing it another.
+    return sources === undefined
+      ? Object.freeze({ type, seq, time, data, surfaceOp })
+      : Object.freeze({ type, seq, time, data, surfaceOp, sourceEventSeqs: Object.freeze(sources) })
   }
 
   recordChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
@@ -301,6 +304,7 @@ function frozenBytes(value: unknown): number {
 function mayHoldUnmasked(event: Recordable): boolean {
   switch (event.type) {
     case 'turn/start':
+    case 'request/header':
     case 'step/start':
     case 'agent/inbox/spliced':
     case 'user/message':

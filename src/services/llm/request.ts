@@ -1,5 +1,5 @@
 /** Builds one attempt's request from the log: proposes a config, lets the hook and the adapter complete it, and logs the header. */
-import { equalJson, type Json, toJson } from '../../log/json.ts'
+import { equalJson, frozenJson, type Json, toJson } from '../../log/json.ts'
 import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
 import { InvalidOption } from '../errors.ts'
 import type { Prompt } from '../hooks/contract.ts'
@@ -121,12 +121,12 @@ function withoutDefaults({ config, adapterDefaults }: RequestHeader): LlmCallCon
 
 function headerOf({ config, adapterDefaults }: PreparedCall, prompt: Prompt): RequestHeader {
   const marked = adapterDefaults?.reasoningEffort || adapterDefaults?.maxTokens
-  return {
-    config,
+  return Object.freeze({
+    config: frozenJson(config),
     ...(marked ? { adapterDefaults } : {}),
     ...(prompt.system ? { system: prompt.system } : {}),
     ...(prompt.tools.length > 0 ? { tools: prompt.tools } : {}),
-  }
+  })
 }
 
 /** Logged at a process's first request, and then whenever it differs. */
@@ -135,7 +135,7 @@ function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
   const same = logged !== null && equalJson(logged as unknown as Json, header as unknown as Json)
   if (runtime.headerLogged && same) return
   const reason = logged === null ? 'initial' : runtime.headerLogged ? 'change' : 'resume'
-  runtime.append({ type: 'request/header', data: { header, reason } })
+  runtime.appendOwn({ type: 'request/header', data: { header, reason } })
   runtime.headerLogged = true
 }
 

@@ -3,7 +3,7 @@
  * digest that changed would no longer be found, so those are never masked; what may hold a secret is none of them.
  */
 import { KNOWN } from '../../log/events.ts'
-import { type Json, toJson } from '../../log/json.ts'
+import { frozenJson, type Json, toJson } from '../../log/json.ts'
 import type { StreamChunk } from '../../log/messages.ts'
 import type { RequestHeader } from '../../log/requests.ts'
 import type { CallResult } from '../verdicts.ts'
@@ -68,7 +68,7 @@ export const maskResult = (mask: Mask, result: CallResult): CallResult =>
 
 /** A request's header as it may be recorded. @throws NotJson */
 export const maskHeader = (mask: Mask, header: RequestHeader): RequestHeader =>
-  masked(mask, toJson(header), 'text') as unknown as RequestHeader
+  masked(mask, frozenJson(header) as unknown as Json, 'text') as unknown as RequestHeader
 
 /** A chunk that is whole in itself: no delta. @throws NotJson */
 export const maskChunk = <T extends StreamChunk>(mask: Mask, chunk: T): T =>
