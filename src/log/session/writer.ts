@@ -91,6 +91,8 @@ class LogWriter implements Writer {
   #hurried = 0
   #flushedNumber = 0
   #failed = false
+  /** The summary that the store has, if this session told it. */
+  #told: SummaryUpdate | undefined
   #window: ReturnType<typeof setTimeout> | undefined
   /** What is queued goes when the event loop next turns: what follows from it by then shares its append. */
   #due: ReturnType<typeof setImmediate> | undefined
@@ -182,10 +184,13 @@ class LogWriter implements Writer {
   #write(group: readonly Batch[]): void {
     const { ownership, told } = this.#options
     const events = markRecorded(eventsOf(group))
-    const request = { expectedSeq: this.#head, ...gather(group) }
+    const request = this.#request(group)
+    const { summary } = request
     const appended = told.inTime(ownership.append(events, request))
     const written = (): void => {
-      if (!this.#failed) this.#acknowledge(group, events)
+      if (this.#failed) return
+      if (summary !== undefined) this.#told = summary
+      this.#acknowledge(group, events)
     }
     appended.then(written, async (thrown: unknown) => {
       const error = asPawlError(thrown, 'append to the log')
@@ -194,6 +199,13 @@ class LogWriter implements Writer {
       if (settled) this.#acknowledge(group, events)
       else told.fail(error)
     })
+  }
+
+  /** A summary that the store knows already is not told again: it is kept in indexes, each of them a page to write. */
+  #request(group: readonly Batch[]): AppendOptions {
+    const { takes, summary } = gather(group)
+    const said = summary !== undefined && !isSame(summary, this.#told) ? { summary } : {}
+    return { expectedSeq: this.#head, ...(takes === undefined ? {} : { takes }), ...said }
   }
 
   /** Was it written after all? The acknowledgement may have been lost. */
@@ -223,6 +235,18 @@ class LogWriter implements Writer {
     if (this.#waitingBytes <= READY_BYTES) this.#room.reach(++this.#rooms)
     this.#pump()
   }
+}
+
+function isSame(one: SummaryUpdate, other: SummaryUpdate | undefined): boolean {
+  return (
+    other !== undefined &&
+    one.turns === other.turns &&
+    one.state === other.state &&
+    one.owed === other.owed &&
+    one.waitingFor === other.waitingFor &&
+    one.wakeAt === other.wakeAt &&
+    one.lastReason === other.lastReason
+  )
 }
 
 const onTurn = (writer: LogWriter): void => writer.turn()
