@@ -2,7 +2,7 @@
 import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Clock } from '../services/clock.ts'
 import type { AskedHook, OpenTurn } from '../services/runtime.ts'
-import type { Materialised } from '../services/tools/call.ts'
+import type { Materialised } from '../services/tools/contract.ts'
 import type { Answer } from '../services/verdicts.ts'
 
 export interface TurnControl {

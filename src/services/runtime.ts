@@ -15,8 +15,7 @@ import type { Limits, RepeatGuard } from './limits.ts'
 import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
 import type { Mask } from './masking/mask.ts'
-import type { Materialised } from './tools/call.ts'
-import type { Tool, ToolReceipt } from './tools/contract.ts'
+import type { Materialised, Tool, ToolReceipt } from './tools/contract.ts'
 import type { Answer, OfAttempt } from './verdicts.ts'
 
 /** What the agent was configured with, checked and complete. */

@@ -8,7 +8,6 @@ import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
-import type { ChunkPlace } from './recorder.ts'
 import type { MessageRecord } from './standings.ts'
 
 export interface SessionOptions {
@@ -48,6 +47,9 @@ export interface SessionOptions {
   /** An append that nobody waits for goes at the end of this turn of the event loop, with all that follows by then (false). */
   readonly gathers?: boolean
 }
+
+/** Which attempt a chunk is of. */
+export type ChunkPlace = { readonly turn: number; readonly step: number; readonly attempt: number }
 
 export interface ReadOptions {
   /** The first seq (0). */

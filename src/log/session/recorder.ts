@@ -9,7 +9,7 @@ import type { StreamChunk } from '../messages.ts'
 import { streamChunk } from '../shapes.ts'
 import type { CommandOutcome } from '../store.ts'
 import { placed, type ValidEvent, validateNew } from '../validate.ts'
-import type { SessionOptions } from './contract.ts'
+import type { ChunkPlace, SessionOptions } from './contract.ts'
 import { report } from './failure.ts'
 import type { Folded } from './folded.ts'
 import type { Batch, Take } from './writer.ts'
@@ -44,8 +44,6 @@ export interface Recorder {
   /** What is recorded and not yet queued for the store, oldest first. */
   inHand(): readonly SessionEvent[]
 }
-
-export type ChunkPlace = { readonly turn: number; readonly step: number; readonly attempt: number }
 
 /** A longer delta goes the long way, where its size is checked. */
 const SHORT = 16_384

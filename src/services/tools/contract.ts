@@ -100,3 +100,8 @@ export interface Tool {
   render(value: unknown): Promise<OutputOutcome>
   meta?(args: unknown, value: unknown): Json
 }
+
+/** `args` is what hooks see: parsed if it could be, else the raw string. Only those of kind 'ok' reach the body. */
+export type Materialised =
+  | { readonly kind: 'ok'; readonly args: unknown }
+  | { readonly kind: 'invalid'; readonly args: unknown; readonly message: string }

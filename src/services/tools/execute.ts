@@ -6,8 +6,8 @@ import { callHook } from '../hooks/failure.ts'
 import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
-import { idempotencyKey, type Materialised } from './call.ts'
-import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import { idempotencyKey } from './call.ts'
+import type { Input, Materialised, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import { sayLate } from './late.ts'
 import {
   abortedBeforeBody,
