@@ -168,7 +168,7 @@ class BatchRecorder implements Recorder {
     hand.events.push(event)
     hand.bytes += DELTA_BYTES + bytes
     if (!this.#options.held?.()) {
-      if (this.#options.eager?.() !== false) this.seal()
+      if (hand.bytes > LARGE || this.#options.eager?.() !== false) this.seal()
       else this.#due ??= setImmediate(onTurn, this)
     }
     return event

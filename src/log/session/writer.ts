@@ -116,7 +116,8 @@ class LogWriter implements Writer {
     else this.#queue.push(batch)
     this.#waitingBytes += batch.bytes
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
-    if (!this.#options.gathers || batch.number <= this.#hurried) this.#pump()
+    const full = this.#waitingBytes >= WINDOW_BYTES
+    if (full || !this.#options.gathers || batch.number <= this.#hurried) this.#pump()
     else this.#due ??= setImmediate(onTurn, this)
   }
 
