@@ -38,8 +38,8 @@ class Row {
   /** What is said in pieces is heard as a whole where its block ends. */
   follow(event: SessionEvent): void {
     if (event.type !== 'assistant/chunk') return
-    const { chunk } = event.data
-    if (chunk.type !== 'tool-call-delta') return
+    const chunk = event.data?.chunk
+    if (chunk?.type !== 'tool-call-delta' || typeof chunk.argumentsDelta !== 'string') return
     this.#pieces ??= new Map()
     this.#pieces.set(chunk.index, (this.#pieces.get(chunk.index) ?? '') + chunk.argumentsDelta)
   }
@@ -149,7 +149,8 @@ function keysOf(value: object): number {
 function isDelta(event: SessionEvent): boolean {
   if (event.type !== 'assistant/chunk') return false
   const { data } = event
-  const { chunk } = data
+  // A store is given whatever a caller records, also what no session would.
+  const chunk = data?.chunk
   if (chunk?.type !== 'text-delta' && chunk?.type !== 'reasoning-delta') return false
   return (
     typeof chunk.text === 'string' && isExactly(event, ENVELOPE) && isExactly(data, DATA) && isExactly(chunk, CHUNK)
