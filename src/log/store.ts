@@ -91,6 +91,17 @@ export interface StoredPage {
   readonly formed: readonly boolean[]
 }
 
+/**
+ * What an owner keeps beside its log so that the next opening need not fold all of it. It is no part of the log: a store
+ * may lose it at any time, and only time is lost with it.
+ */
+export interface Checkpoint {
+  /** The seq after the last event it covers. */
+  readonly seq: number
+  /** As its writer made it; a store does not look inside. */
+  readonly body: Uint8Array
+}
+
 export interface LogStore extends AsyncDisposable {
   /**
    * Becomes the one owner. With `create` the session is opened or, if missing, created.
@@ -129,6 +140,17 @@ export interface Ownership {
    * @throws SeqConflict, Fenced, StoreFailure; nothing was written then, unless the failure itself was in doubt.
    */
   append(events: readonly SessionEvent[], options: AppendOptions): Promise<void>
+  /**
+   * The checkpoint that was kept last, if what it covers is the log's beginning to the byte, as a digest of that beginning
+   * says; undefined otherwise, also when it is damaged. Rejects for nothing that concerns the checkpoint alone. A store that
+   * keeps none leaves this and `keep` out.
+   */
+  checkpoint?(): Promise<Checkpoint | undefined>
+  /**
+   * Keeps it in place of the last; `seq` is a head that was acknowledged. The body belongs to the store from then on.
+   * @throws Fenced, StoreFailure; what was kept before then stays, or nothing is.
+   */
+  keep?(checkpoint: Checkpoint): Promise<void>
   /** Commands not yet taken, oldest first, each once, then new ones as they are posted, until `signal` aborts or the ownership ends. */
   commands(signal: AbortSignal): AsyncIterable<PostedCommand>
   /** Gives the session up. Idempotent; later appends are Fenced. */
