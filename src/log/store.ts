@@ -111,7 +111,7 @@ export interface LogStore extends AsyncDisposable {
   /** Durable events in order from `from` (0) to the head at the time of asking. Never writes or locks. @throws SessionNotFound */
   read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
   /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
-  pages?(sessionId: string): AsyncIterable<StoredPage>
+  pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
   /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */
