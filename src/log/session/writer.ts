@@ -118,10 +118,10 @@ class LogWriter implements Writer {
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
     const full = this.#waitingBytes >= WINDOW_BYTES
     if (full || !this.#options.gathers || batch.number <= this.#hurried) this.#pump()
-    else this.#due ??= setImmediate(onTurn, this)
+    else this.#due ??= setImmediate(onLoopTurn, this)
   }
 
-  turn(): void {
+  loopTurned(): void {
     this.#due = undefined
     this.#pump()
   }
@@ -250,7 +250,7 @@ function isSame(one: SummaryUpdate, other: SummaryUpdate | undefined): boolean {
   )
 }
 
-const onTurn = (writer: LogWriter): void => writer.turn()
+const onLoopTurn = (writer: LogWriter): void => writer.loopTurned()
 
 /** The store's answer, also where asking it throws: it may be anybody's. */
 function asked(ask: () => Promise<void>): Promise<void> {
