@@ -10,12 +10,28 @@ const uuid = '0ce71595-15cb-4896-86df-76d526fb6465'
 const text = { type: 'text', text: 'hello hello' }
 const call = { type: 'tool-call', id: 'call-0001', name: 'look', arguments: '{"n":12345}' }
 const message = { id: uuid, role: 'user', content: [text], source: { kind: 'user' } }
-const splice = (more: object) => ({ type: 'agent/inbox/spliced', data: { mutation: 'splice', queue: 'next-turn', start: 0, deleteCount: 0, ...more } })
-const chunk = (said: object, more: object = {}) => ({ type: 'assistant/chunk', data: { ...inAttempt, chunk: said, ...more } })
+const splice = (more: object) => ({
+  type: 'agent/inbox/spliced',
+  data: { mutation: 'splice', queue: 'next-turn', start: 0, deleteCount: 0, ...more },
+})
+const chunk = (said: object, more: object = {}) => ({
+  type: 'assistant/chunk',
+  data: { ...inAttempt, chunk: said, ...more },
+})
 const usage = { inputTokens: 1, outputTokens: 2 }
-const answer = { id: uuid, role: 'assistant', content: [text, call], source: { kind: 'model', provider: 'p', model: 'm' } }
+const answer = {
+  id: uuid,
+  role: 'assistant',
+  content: [text, call],
+  source: { kind: 'model', provider: 'p', model: 'm' },
+}
 const marks = { surfaceOp: 'append', sourceEventSeqs: [3, 4, 5] }
-const result = (block: object) => ({ id: 'result-call-0001', role: 'user', source: { kind: 'tool', callId: 'call-0001' }, content: [{ type: 'tool-result', toolCallId: 'call-0001', content: [text], ...block }] })
+const result = (block: object) => ({
+  id: 'result-call-0001',
+  role: 'user',
+  source: { kind: 'tool', callId: 'call-0001' },
+  content: [{ type: 'tool-result', toolCallId: 'call-0001', content: [text], ...block }],
+})
 
 const USUAL: readonly object[] = [
   splice({ inserted: [{ kind: 'message', message }], wake: true }),
@@ -33,11 +49,25 @@ const USUAL: readonly object[] = [
   chunk({ type: 'block-end', index: 1, block: call }),
   chunk({ type: 'usage', usage }),
   chunk({ type: 'finish', reason: { kind: 'tool-calls' } }),
-  { type: 'assistant/message', data: { ...inAttempt, message: answer, finish: { kind: 'stop' }, calls: [{ callId: 'call-0001', name: 'look', mode: 'parallel' }], usage }, ...marks },
+  {
+    type: 'assistant/message',
+    data: {
+      ...inAttempt,
+      message: answer,
+      finish: { kind: 'stop' },
+      calls: [{ callId: 'call-0001', name: 'look', mode: 'parallel' }],
+      usage,
+    },
+    ...marks,
+  },
   { type: 'tool/call', data: { ...at, callId: 'call-0001', name: 'look', arguments: '{"n":12345}' } },
   { type: 'tool/dispatch', data: { ...at, callId: 'call-0001', run: 1, onCrash: 'unknown' } },
   { type: 'tool/result', data: { ...at, message: result({}) }, ...marks },
-  { type: 'tool/result', data: { ...at, message: result({ isError: true }), error: { name: 'E', code: 'C' } }, ...marks },
+  {
+    type: 'tool/result',
+    data: { ...at, message: result({ isError: true }), error: { name: 'E', code: 'C' } },
+    ...marks,
+  },
   { type: 'step/end', data: { ...at, outcome: { kind: 'tool-calls' } } },
   { type: 'turn/end', data: { turn: 2, reason: { kind: 'completed' } } },
 ]
@@ -46,11 +76,20 @@ const USUAL: readonly object[] = [
 const odd = fc.oneof(
   fc.constantFrom(...USUAL),
   fc.tuple(fc.constantFrom(...USUAL), fc.jsonValue()).map(([event, data]) => ({ ...event, data })),
-  fc.tuple(fc.constantFrom(...USUAL), fc.jsonValue()).map(([event, more]) => ({ ...event, data: { ...(event as { data: object }).data, more } })),
-  fc.tuple(fc.constantFrom(...USUAL), fc.array(fc.nat(9))).map(([event, sourceEventSeqs]) => ({ ...event, sourceEventSeqs })),
+  fc
+    .tuple(fc.constantFrom(...USUAL), fc.jsonValue())
+    .map(([event, more]) => ({ ...event, data: { ...(event as { data: object }).data, more } })),
+  fc
+    .tuple(fc.constantFrom(...USUAL), fc.array(fc.nat(9)))
+    .map(([event, sourceEventSeqs]) => ({ ...event, sourceEventSeqs })),
   fc.constantFrom(...USUAL).map((event) => ({ ...event, ignorable: true })),
-  fc.constantFrom(...USUAL).map((event) => ({ ...event, data: Object.fromEntries(Object.entries((event as { data: object }).data).reverse()) })),
-  fc.tuple(fc.string({ unit: 'binary' }), fc.nat(2)).map(([said, index]) => chunk({ type: 'text-delta', index, text: said })),
+  fc.constantFrom(...USUAL).map((event) => ({
+    ...event,
+    data: Object.fromEntries(Object.entries((event as { data: object }).data).reverse()),
+  })),
+  fc
+    .tuple(fc.string({ unit: 'binary' }), fc.nat(2))
+    .map(([said, index]) => chunk({ type: 'text-delta', index, text: said })),
   fc.tuple(fc.nat(3), fc.nat(3)).map(([turn, step]) => ({ type: 'step/start', data: { turn, step } })),
 )
 
