@@ -16,6 +16,8 @@ export interface Closing {
   /** Services start nothing from here on. */
   readonly aborted: boolean
   readonly signal: AbortSignal
+  /** The same, for who need not have a signal. */
+  readonly starts: LazyAbort
   close(options?: CloseOptions): Promise<void>
   /** The agent failed: nothing can be left in order. */
   fail(error: unknown): void
@@ -39,7 +41,7 @@ export const createClosing = (parts: ClosingParts): Closing => new AgentClosing(
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentClosing implements Closing {
   readonly #parts: ClosingParts
-  readonly #starts = new LazyAbort()
+  readonly starts = new LazyAbort()
   #closed: Promise<void> | undefined
   /** It takes no commands any more: a chart that is stopped would only warn of them. */
   #dead = false
@@ -53,11 +55,11 @@ class AgentClosing implements Closing {
   }
 
   get aborted(): boolean {
-    return this.#starts.aborted
+    return this.starts.aborted
   }
 
   get signal(): AbortSignal {
-    return this.#starts.signal
+    return this.starts.signal
   }
 
   close(options: CloseOptions = {}): Promise<void> {
@@ -80,7 +82,7 @@ class AgentClosing implements Closing {
 
   fail(error: unknown): void {
     this.#dead = true
-    this.#starts.abort(error)
+    this.starts.abort(error)
   }
 
   async #shutDown(graceMs: number, cancel: CancelCause | undefined): Promise<void> {
@@ -89,13 +91,13 @@ class AgentClosing implements Closing {
     try {
       if (session.failed.aborted) throw session.failed.reason
       if (cancel !== undefined) await this.#endTurn(cancel)
-      this.#starts.abort(reason)
+      this.starts.abort(reason)
       await this.#suspend(graceMs)
       // Before it is durable: a body that settles meanwhile would go on after the suspension, and start nothing.
       actor.stop()
       await session.flush()
     } finally {
-      this.#starts.abort(reason)
+      this.starts.abort(reason)
       actor.stop()
       this.#parts.onStopped(reason)
       try {

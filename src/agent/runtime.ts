@@ -1,7 +1,7 @@
 /** What the services of one agent work with, told from the agent at work. */
 import { createRequestDigester } from '../log/digest.ts'
-import type { BoundCause, Recordable, SessionEvent } from '../log/events.ts'
-import type { UserMessage } from '../log/messages.ts'
+import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
+import type { StreamChunk, UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from '../services/clock.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
@@ -10,6 +10,7 @@ import type { ModelAdapter } from '../services/llm/adapter.ts'
 import type { Mask } from '../services/masking/mask.ts'
 import type { AgentRuntime, OpenTurn, Settings } from '../services/runtime.ts'
 import type { Tool, ToolReceipt } from '../services/tools/contract.ts'
+import type { OfAttempt } from '../services/verdicts.ts'
 import type { Agent } from './agent.ts'
 import type { LivingAgent } from './living.ts'
 
@@ -87,6 +88,19 @@ class LivingRuntime implements AgentRuntime {
   append(event: Recordable): SessionEvent {
     if (this.closing.aborted) throw this.closing.signal.reason
     return this.#living.session.append(event)
+  }
+
+  appendOwn(event: Recordable): SessionEvent {
+    if (this.closing.aborted) throw this.closing.signal.reason
+    const { session } = this.#living
+    const [recorded] = session.recordOwn([event])
+    session.seal()
+    return recorded as SessionEvent
+  }
+
+  appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
+    if (this.closing.aborted) throw this.closing.signal.reason
+    return this.#living.session.appendChunk(place, chunk, request)
   }
 
   steer(message: UserMessage): ToolReceipt {

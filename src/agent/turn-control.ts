@@ -2,6 +2,7 @@
 import { LazyAbort } from '../log/lazy-abort.ts'
 import type { Clock } from '../services/clock.ts'
 import type { AskedHook, OpenTurn } from '../services/runtime.ts'
+import type { Materialised } from '../services/tools/contract.ts'
 import type { Answer } from '../services/verdicts.ts'
 
 export interface TurnControl {
@@ -29,9 +30,15 @@ class ControlledTurn implements OpenTurn {
   prompt: OpenTurn['prompt'] = undefined
   #added: Set<string> | undefined
   #asked: Set<AskedHook> | undefined
+  #materialised: Map<string, Materialised> | undefined
 
   get signal(): AbortSignal {
     return this.cancel.signal
+  }
+
+  get materialised(): Map<string, Materialised> {
+    this.#materialised ??= new Map()
+    return this.#materialised
   }
 
   get asked(): Set<AskedHook> {

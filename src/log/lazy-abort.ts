@@ -5,6 +5,7 @@
 export class LazyAbort {
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
+  #listeners: Set<() => void> | undefined
 
   get aborted(): boolean {
     return this.#aborted !== undefined
@@ -18,10 +19,29 @@ export class LazyAbort {
     return this.#controller.signal
   }
 
+  /** Why; undefined before. */
+  get reason(): unknown {
+    return this.#aborted?.reason
+  }
+
   /** The first reason stays. */
   abort(reason: unknown): void {
     if (this.#aborted !== undefined) return
     this.#aborted = { reason }
     this.#controller?.abort(reason)
+    const listeners = this.#listeners
+    this.#listeners = undefined
+    for (const listener of listeners ?? []) listener()
+  }
+
+  /** Calls back once, at the abort, after those who listen to the signal; at once if that was. The result takes it back. */
+  listen(listener: () => void): () => void {
+    if (this.#aborted !== undefined) {
+      listener()
+      return () => {}
+    }
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
+    return () => this.#listeners?.delete(listener)
   }
 }

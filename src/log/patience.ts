@@ -50,6 +50,82 @@ export async function inTime<T>(
 }
 
 /**
+ * Waits that share a timer, because each of them ends when what is written to one log comes to be: those for an append, and
+ * for all appends up to one. All are late when for so long none of them ended.
+ */
+export interface Watch {
+  /** `answer`, or StoreFailure 'timeout'. `holds`: it keeps the process from ending. */
+  over<T>(answer: Promise<T>, holds: boolean): Promise<T>
+}
+
+interface Wait {
+  readonly holds: boolean
+  late(failure: StoreFailure): void
+}
+
+/** `doing` completes "did not" in the message. */
+export const createWatch = (doing: string, patience: Patience): Watch => new StoreWatch(doing, patience)
+
+/** A class, because an agent has one: its timer is set when somebody begins to wait, and anew when something comes. */
+class StoreWatch implements Watch {
+  readonly #doing: string
+  readonly #patience: Patience
+  #waits: Wait[] | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(doing: string, patience: Patience) {
+    this.#doing = doing
+    this.#patience = patience
+  }
+
+  over<T>(answer: Promise<T>, holds: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const wait: Wait = { holds, late: reject }
+      this.#begin(wait)
+      const answered = (value: T): void => {
+        this.#end(wait)
+        resolve(value)
+      }
+      const failed = (error: unknown): void => {
+        this.#end(wait)
+        reject(error)
+      }
+      answer.then(answered, failed)
+    })
+  }
+
+  #begin(wait: Wait): void {
+    this.#waits ??= []
+    this.#waits.push(wait)
+    if (this.#timer === undefined) {
+      this.#timer = setTimeout(() => this.#late(), timerMs(this.#patience))
+      if (!wait.holds) this.#timer.unref()
+    } else if (wait.holds) this.#timer.ref()
+  }
+
+  #end(wait: Wait): void {
+    const waits = this.#waits ?? []
+    const at = waits.indexOf(wait)
+    if (at < 0) return
+    waits.splice(at, 1)
+    if (waits.length === 0) {
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+      return
+    }
+    this.#timer?.refresh()
+    if (wait.holds && !waits.some(({ holds }) => holds)) this.#timer?.unref()
+  }
+
+  #late(): void {
+    const waits = this.#waits ?? []
+    this.#waits = undefined
+    this.#timer = undefined
+    for (const { late } of waits) late(tooLate(this.#doing, this.#patience))
+  }
+}
+
+/**
  * The items, each of which must come in time; the consumer's own time does not count. A stream that is too late is told
  * to end and is left. For a consumer that asks for one item after the other, as `for await` does.
  */

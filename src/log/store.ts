@@ -77,6 +77,31 @@ export interface AppendOptions {
   readonly summary?: SummaryUpdate
 }
 
+/** A stretch of a log as a store keeps it. */
+export interface StoredPage {
+  /** The seq of its first event. */
+  readonly first: number
+  /** How many events it is, those left out too. */
+  readonly count: number
+  /** Of the last of them, epoch ms. */
+  readonly time: number
+  /** All but runs of deltas; what comes last in the log is there in any case. */
+  readonly events: readonly SessionEvent[]
+  /** By index: the store made it of its own words, so its shape needs no look. */
+  readonly formed: readonly boolean[]
+}
+
+/**
+ * What an owner keeps beside its log so that the next opening need not fold all of it. It is no part of the log: a store
+ * may lose it at any time, and only time is lost with it.
+ */
+export interface Checkpoint {
+  /** The seq after the last event it covers. */
+  readonly seq: number
+  /** As its writer made it; a store does not look inside. */
+  readonly body: Uint8Array
+}
+
 export interface LogStore extends AsyncDisposable {
   /**
    * Becomes the one owner. With `create` the session is opened or, if missing, created.
@@ -85,6 +110,8 @@ export interface LogStore extends AsyncDisposable {
   acquire(sessionId: string, options?: { create?: SessionHeader; steal?: boolean }): Promise<Ownership>
   /** Durable events in order from `from` (0) to the head at the time of asking. Never writes or locks. @throws SessionNotFound */
   read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
+  /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
+  pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
   /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */
@@ -113,6 +140,19 @@ export interface Ownership {
    * @throws SeqConflict, Fenced, StoreFailure; nothing was written then, unless the failure itself was in doubt.
    */
   append(events: readonly SessionEvent[], options: AppendOptions): Promise<void>
+  /**
+   * The checkpoint that was kept last, if what it covers is the log's beginning to the byte, as a digest of that beginning
+   * says; undefined otherwise, also when it is damaged. Rejects for nothing that concerns the checkpoint alone. A store that
+   * keeps none leaves this and `keep` out.
+   */
+  checkpoint?(): Promise<Checkpoint | undefined>
+  /**
+   * Keeps it in place of the last; `seq` is a head that was acknowledged. The body belongs to the store from then on.
+   * @throws Fenced, StoreFailure; what was kept before then stays, or nothing is.
+   */
+  keep?(checkpoint: Checkpoint): Promise<void>
+  /** After how many events it would have another one (1,000), where the log has also grown enough in bytes. */
+  readonly keepEvery?: number
   /** Commands not yet taken, oldest first, each once, then new ones as they are posted, until `signal` aborts or the ownership ends. */
   commands(signal: AbortSignal): AsyncIterable<PostedCommand>
   /** Gives the session up. Idempotent; later appends are Fenced. */

@@ -3,6 +3,7 @@
  * that durable events need not record; in one record at most one event changes state, the last moving one.
  */
 import {
+  type EventMap,
   type InboxItem,
   isBound,
   MAX_EVENT_BYTES,
@@ -268,25 +269,25 @@ function interruptedMessage(context: AgentContext, answer: Answer | undefined): 
   return [assistantMessage(context, { ...answer, message }, [], true)]
 }
 
-const assistantMessage = (
-  context: AgentContext,
-  answer: Answer,
+function assistantMessage(
+  { turn, step, attempt }: AgentContext,
+  { message, finish, usage, chunkSeqs }: Answer,
   calls: Of<Verdict, 'verdict.answered'>['calls'],
   interrupted = false,
-): Recordable => ({
-  type: 'assistant/message',
-  data: {
-    ...inStep(context),
-    attempt: context.attempt,
-    message: answer.message,
-    finish: answer.finish,
+): Recordable {
+  // Written out: a spread makes an object of its own hidden class, and freezing it another.
+  const data: { -readonly [K in keyof EventMap['assistant/message']]: EventMap['assistant/message'][K] } = {
+    turn,
+    step,
+    attempt,
+    message,
+    finish,
     calls,
-    ...(answer.usage === undefined ? {} : { usage: answer.usage }),
-    ...(interrupted ? { interrupted: true as const } : {}),
-  },
-  surfaceOp: 'append',
-  sourceEventSeqs: answer.chunkSeqs,
-})
+  }
+  if (usage !== undefined) data.usage = usage
+  if (interrupted) data.interrupted = true
+  return { type: 'assistant/message', data, surfaceOp: 'append', sourceEventSeqs: chunkSeqs }
+}
 
 /** A cancelled request ends its step with what it had. */
 export const abortStep = (context: AgentContext, partial?: Answer): Events => [

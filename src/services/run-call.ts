@@ -98,6 +98,7 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   if (tool === undefined) return refuse(unknownTool(input.name, runtime.tools.keys()))
   if (parsed.kind === 'invalid') return refuse(invalidArguments(parsed.message))
   if (policy.kind === 'ask' || (await tool.needsApproval(parsed.args))) return ask(runtime, input, tool)
+  if (!tool.judgesArguments) runtime.turn.materialised.set(input.callId, parsed)
   return { type: 'verdict.authorized', ...ofCall(input), onCrash: tool.onCrash }
 }
 
@@ -113,7 +114,7 @@ const expiryOf = ({ clock }: AgentRuntime, { approvalExpiresMs }: Tool) =>
 
 async function expire({ input, runtime, stopped }: Service<CallInput>): Promise<Verdict | undefined> {
   if (input.expiresAt === undefined) return undefined
-  await sleep(runtime, Math.max(0, input.expiresAt - runtime.clock.now()), stopped)
+  await sleep(runtime, Math.max(0, input.expiresAt - runtime.clock.now()), stopped.signal)
   return { type: 'verdict.expired', ...ofCall(input) }
 }
 
@@ -122,7 +123,10 @@ async function runBody({ input, runtime, stopped }: Service<CallInput>): Promise
   await runtime.session.flush()
   if (stopped.aborted) return undefined
   const tool = runtime.tools.get(input.name)
-  const parsed = await materialise(tool, input)
+  const { materialised } = runtime.turn
+  const known = materialised.get(input.callId)
+  materialised.delete(input.callId)
+  const parsed = known ?? (await materialise(tool, input))
   if (stopped.aborted) return undefined
   const info = callInfo(runtime, input, parsed.args)
   const { outcome, contexts, concludes } = await execute(runtime, { input, info, tool, parsed, stopped })

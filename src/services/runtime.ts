@@ -4,8 +4,9 @@
  */
 import type { AnyActorRef } from 'xstate'
 import type { RequestDigester } from '../log/digest.ts'
-import type { BoundCause, Recordable, SessionEvent } from '../log/events.ts'
-import type { UserMessage } from '../log/messages.ts'
+import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
+import type { LazyAbort } from '../log/lazy-abort.ts'
+import type { StreamChunk, UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from './clock.ts'
 import type { Prompt } from './hooks/contract.ts'
@@ -14,8 +15,8 @@ import type { Limits, RepeatGuard } from './limits.ts'
 import type { ModelAdapter, RetryPolicy } from './llm/adapter.ts'
 import type { Section } from './llm/sections.ts'
 import type { Mask } from './masking/mask.ts'
-import type { Tool, ToolReceipt } from './tools/contract.ts'
-import type { Answer } from './verdicts.ts'
+import type { Materialised, Tool, ToolReceipt } from './tools/contract.ts'
+import type { Answer, OfAttempt } from './verdicts.ts'
 
 /** What the agent was configured with, checked and complete. */
 export interface Settings {
@@ -34,10 +35,14 @@ export interface Settings {
 export interface OpenTurn {
   /** One signal for everything of the turn; aborts with its cancel, or when the session is lost. */
   readonly signal: AbortSignal
+  /** The same, for who need not have a signal. */
+  readonly cancel: LazyAbort
   /** What a running request has so far; taken if it does not settle in time. */
   partial: (() => Answer | undefined) | undefined
   /** Ids of what its tools added: taken, also before they are recorded. */
   readonly added: Set<string>
+  /** Arguments that were read and checked when their call was authorized, by its id, until its body runs. */
+  readonly materialised: Map<string, Materialised>
   /** Hooks that have yet to answer. */
   readonly asked: Set<AskedHook>
   /** The prompt that the open step was prepared with. */
@@ -66,9 +71,13 @@ export interface AgentRuntime {
   /** Applied to whatever is recorded; here for what is compared with the log, measured or cut before it is. */
   readonly mask: Mask
   /** The agent is closing: nothing new starts. Aborts the model's request, not the tools. */
-  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal }
+  readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal; readonly starts: LazyAbort }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
+  /** The same for what was guarded and masked. */
+  appendOwn(event: Recordable): SessionEvent
+  /** The same for a chunk of an answer. */
+  appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   steer(message: UserMessage): ToolReceipt
   inject(message: UserMessage): ToolReceipt
   /** What may be spent; undefined without limits. */

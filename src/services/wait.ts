@@ -13,7 +13,7 @@ function waited({ turn, step, attempt }: WaitInput): Verdict {
 
 async function run({ input, runtime, stopped }: Service<WaitInput>): Promise<Verdict> {
   const left = input.at + input.delayMs - runtime.clock.now()
-  await sleep(runtime, Math.min(input.delayMs, Math.max(0, left)), stopped)
+  await sleep(runtime, Math.min(input.delayMs, Math.max(0, left)), stopped.signal)
   return waited(input)
 }
 

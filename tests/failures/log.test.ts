@@ -186,7 +186,7 @@ describe('a store that fails', () => {
     events.some((event) => event.type === type)
 
   test.each([
-    ['tool/dispatch', 1, 0, 1],
+    ['tool/dispatch', 1, 0, 0],
     ['request/header', 0, 0, 0],
     ['tool/result', 1, 1, 1],
   ] as const)(

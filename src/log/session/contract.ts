@@ -1,9 +1,9 @@
 /** What a session is to whoever holds it: recording for its owner, reading for everybody. */
 import type { Observable } from 'rxjs'
 import type { PawlError } from '../errors.ts'
-import type { EventMap, Recordable, SessionEvent, TurnLimits } from '../events.ts'
+import type { EventMap, KnownEvent, Recordable, SessionEvent, TurnLimits } from '../events.ts'
 import type { Json } from '../json.ts'
-import type { Message, UserMessage } from '../messages.ts'
+import type { Message, StreamChunk, UserMessage } from '../messages.ts'
 import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
@@ -24,6 +24,8 @@ export interface SessionOptions {
   onDurable?(events: readonly SessionEvent[]): void
   /** Asked when a batch was sealed and observers were told; it goes in the same append. */
   summary?(): SummaryUpdate
+  /** False while nobody has to be told of each delta at once: they are sealed together then. */
+  eager?(): boolean
   /** True while a batch is being made: nothing closes it then but the `seal` that comes after. */
   held?(): boolean
   /** What the data of an event is recorded as, which keeps its shape: secrets are masked here. The data itself if it stays. */
@@ -34,13 +36,32 @@ export interface SessionOptions {
   mayReplace?(): boolean
   /** Told of each stored event at opening, in order, so that the caller folds along. */
   onLoaded?(event: SessionEvent): void
+  /** False if `onLoaded` has no use for deltas: they need not be read. */
+  countsDeltas?(): boolean
   /** Told once of the failure, right after `failed` aborted: for who would else make a signal only to listen. */
   onFailed?(error: PawlError): void
   /** How long the store may take for each answer, in real ms (30_000); of a log that is read, for each event. */
   readonly storeTimeoutMs?: number
   /** How long chunks alone wait for others, in real ms (20). The first goes at once, and 64 kB do. 0: none waits. */
   readonly windowMs?: number
+  /** None: the whole log is folded at each opening. */
+  readonly checkpoints?: CheckpointHolder
+  /** An append that nobody waits for goes at the end of this turn of the event loop, with all that follows by then (false). */
+  readonly gathers?: boolean
 }
+
+/** What opens from checkpoints and makes them, beside the session itself: whoever folds its log along. */
+export interface CheckpointHolder {
+  /** The version of the code that folds, and of the chart: a checkpoint by another is passed over. */
+  readonly maker: string
+  /** What the holder has folded of all that was recorded. Asked for when that is durable, and no macrostep under way. */
+  save(): Json
+  /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
+  restore(saved: Json): boolean
+}
+
+/** Which attempt a chunk is of. */
+export type ChunkPlace = { readonly turn: number; readonly step: number; readonly attempt: number }
 
 export interface ReadOptions {
   /** The first seq (0). */
@@ -81,6 +102,8 @@ export interface Session extends SessionView {
    * @throws InvalidEvent, NotJson, TooLarge; the session's failure; AGENT_CLOSED once closed.
    */
   record(events: readonly Recordable[]): readonly SessionEvent[]
+  /** As `record`, for the chart's own events: what they are made of was guarded and masked when it came in. */
+  recordOwn(events: readonly Recordable[]): readonly SessionEvent[]
   /**
    * Adds the taking of a posted command to the batch in hand, also when no event is recorded. The seq of `taken` is,
    * unless given, that of the batch's first event.
@@ -88,8 +111,17 @@ export interface Session extends SessionView {
   take(id: string, outcome: CommandOutcome): void
   /** Closes the batch in hand: observers are told, then it is queued for one atomic append. Nothing in hand: nothing happens. */
   seal(): void
+  /** `seal`, if chunks alone are in hand: what comes next is a batch of its own. */
+  sealDeltas(): void
+  /**
+   * Keeps a checkpoint if the log has grown since the last one and all of it is durable; closing does so too. Resolves
+   * when it is kept, or cannot be, which costs only time.
+   */
+  keepCheckpoint(): Promise<void>
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
+  /** `append` for one chunk of an answer, which was masked: deltas are the most of any log. */
+  appendChunk(place: ChunkPlace, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   /** Records a plug-in's event, named `owner/name`, ignorable and never moving. @throws InvalidEvent for one of our types. */
   note(type: string, data: unknown): SessionEvent
   /** Puts a message in place of the surface's nodes `start` to `end` (seqs, inclusive). @throws InvalidEvent, also while a step is open. */

@@ -14,11 +14,7 @@ export interface Feed {
   /** Nothing more will come: live readers end, with the failure if there is one, once they read what is durable. */
   end(failure?: PawlError): void
   /** Durable events from `from`; `live`: then each new one until the end. An aborted signal ends it quietly. */
-  read(options: {
-    from: number
-    live: boolean
-    signal: AbortSignal | undefined
-  }): AsyncGenerator<SessionEvent, void, void>
+  read(options: { from: number; live: boolean; signal: AbortSignal | undefined }): AsyncIterableIterator<SessionEvent>
 }
 
 /** The stored events from a seq on. */
@@ -72,64 +68,198 @@ class DurableFeed implements Feed {
     for (const tap of this.#taps ?? []) tap.wake()
   }
 
-  read({ from, live, signal }: Parameters<Feed['read']>[0]): AsyncGenerator<SessionEvent, void, void> {
-    const to = this.#durable.head
-    return live ? this.#live(from, signal) : this.#stored(from, () => to, signal)
+  read({ from, live, signal }: Parameters<Feed['read']>[0]): AsyncIterableIterator<SessionEvent> {
+    return live ? new LiveReader(this, from, signal) : this.#upTo(this.#durable.head, from, signal)
   }
 
-  async *#stored(from: number, to: () => number, signal: AbortSignal | undefined) {
+  async *#upTo(head: number, from: number, signal: AbortSignal | undefined) {
     for await (const event of this.#readStored(from)) {
-      if (signal?.aborted || event.seq >= to()) return
+      if (signal?.aborted || event.seq >= head) return
       yield event
     }
   }
 
-  /** New events from `next` on, until the reader lags, the signal aborts or the feed ends. */
-  async *#tapped(next: number, signal: AbortSignal | undefined) {
-    const tap: Tap = { groups: [], bytes: 0, behind: false, wake: () => {} }
-    const wake = (): void => tap.wake()
+  /** A live reader's place: it gets what is published from here on. */
+  enter(): Tap {
+    const tap: Tap = { groups: [], bytes: 0, behind: false, wake: asleep }
     this.#taps ??= new Set()
     this.#taps.add(tap)
-    signal?.addEventListener('abort', wake)
-    try {
-      while (!tap.behind && !signal?.aborted) {
-        const groups = tap.groups
-        tap.groups = []
-        tap.bytes = 0
-        for (const event of groups.flat()) {
-          if (tap.behind || signal?.aborted) return
-          if (event.seq >= next) yield event
-        }
-        if (tap.groups.length > 0 || tap.behind || signal?.aborted) continue
-        if (this.#ended !== undefined) return
-        await new Promise<void>((resolve) => {
-          tap.wake = resolve
-        })
-      }
-    } finally {
-      this.#taps.delete(tap)
-      signal?.removeEventListener('abort', wake)
-    }
+    return tap
   }
 
-  async *#live(from: number, signal: AbortSignal | undefined) {
-    const head = (): number => this.#durable.head
-    let next = from
-    while (!signal?.aborted) {
-      // Between the last look at the head and the tap nothing can run, so nothing is missed.
-      const catchingUp = next < head()
-      const before = next
-      for await (const event of catchingUp ? this.#stored(next, head, signal) : this.#tapped(next, signal)) {
-        next = event.seq + 1
-        yield event
-      }
-      if (catchingUp && next === before && !signal?.aborted) {
-        throw new InvalidLog(next, 'CONTIGUOUS', 'the store does not return an event it acknowledged')
-      }
-      if (this.#ended !== undefined && next >= head() && !signal?.aborted) {
-        if (this.#ended.failure !== undefined) throw this.#ended.failure
-        return
-      }
+  leave(tap: Tap): void {
+    this.#taps?.delete(tap)
+  }
+
+  get head(): number {
+    return this.#durable.head
+  }
+
+  get ended(): { readonly failure: PawlError | undefined } | undefined {
+    return this.#ended
+  }
+
+  stored(from: number): AsyncIterator<SessionEvent> {
+    return this.#readStored(from)[Symbol.asyncIterator]()
+  }
+}
+
+const asleep = (): void => {}
+const OVER: IteratorReturnResult<undefined> = { done: true, value: undefined }
+const NOTHING: readonly SessionEvent[] = []
+
+/**
+ * One live reader: from the store up to the head, then what is published, and from the store again when it lags.
+ * Written out, and no generator: what was published is given without waiting for anything.
+ */
+class LiveReader implements AsyncIterableIterator<SessionEvent> {
+  readonly #feed: DurableFeed
+  readonly #signal: AbortSignal | undefined
+  #next: number
+  #tap: Tap | undefined
+  #group = NOTHING
+  #at = 0
+  #stored: AsyncIterator<SessionEvent> | undefined
+  #found = false
+  #over = false
+  /** The answer that is on its way; another question waits for it. */
+  #asked: Promise<unknown> | undefined
+
+  constructor(feed: DurableFeed, from: number, signal: AbortSignal | undefined) {
+    this.#feed = feed
+    this.#next = from
+    this.#signal = signal
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<SessionEvent, undefined>> {
+    if (this.#asked !== undefined) return this.#after(() => this.next())
+    const event = this.#taken()
+    if (event !== undefined) return Promise.resolve({ done: false, value: event })
+    return this.#waited(this.#find())
+  }
+
+  return(): Promise<IteratorReturnResult<undefined>> {
+    if (this.#asked !== undefined) return this.#after(() => this.return())
+    return this.#waited(this.#finish())
+  }
+
+  /** Of what was published. */
+  #taken(): SessionEvent | undefined {
+    if (this.#tap === undefined || this.#tap.behind || this.#signal?.aborted) return undefined
+    while (this.#at < this.#group.length) {
+      const event = this.#group[this.#at++] as SessionEvent
+      if (event.seq < this.#next) continue
+      this.#next = event.seq + 1
+      return event
     }
+    return undefined
+  }
+
+  #after<T>(ask: () => Promise<T>): Promise<T> {
+    return (this.#asked ?? Promise.resolve()).then(ask, ask)
+  }
+
+  #waited<T>(answer: Promise<T>): Promise<T> {
+    this.#asked = answer
+    const answered = (): void => {
+      if (this.#asked === answer) this.#asked = undefined
+    }
+    answer.then(answered, answered)
+    return answer
+  }
+
+  async #find(): Promise<IteratorResult<SessionEvent, undefined>> {
+    try {
+      while (!this.#over && !this.#signal?.aborted) {
+        const event = this.#tap === undefined ? await this.#fromStore() : this.#taken()
+        if (event !== undefined) return { done: false, value: event }
+        if (this.#tap !== undefined) await this.#nextGroup(this.#tap)
+      }
+    } catch (error) {
+      // What threw is over by itself.
+      this.#stored = undefined
+      await this.#finish()
+      throw error
+    }
+    return this.#finish()
+  }
+
+  async #fromStore(): Promise<SessionEvent | undefined> {
+    const feed = this.#feed
+    if (this.#stored === undefined && this.#next >= feed.head) {
+      if (feed.ended !== undefined) this.#end(feed.ended.failure)
+      // Between this look at the head and the tap nothing can run, so nothing is missed.
+      else {
+        this.#tap = feed.enter()
+        this.#signal?.addEventListener('abort', this)
+      }
+      return undefined
+    }
+    if (this.#stored === undefined) {
+      this.#stored = feed.stored(this.#next)
+      this.#found = false
+    }
+    const { done, value } = await this.#stored.next()
+    if (this.#signal?.aborted) return undefined
+    if (!done && value.seq < feed.head) {
+      this.#found = true
+      this.#next = value.seq + 1
+      return value
+    }
+    if (!done) await this.#stored.return?.()
+    this.#stored = undefined
+    if (this.#found) return undefined
+    throw new InvalidLog(this.#next, 'CONTIGUOUS', 'the store does not return an event it acknowledged')
+  }
+
+  /** The next group, if there is one by now; else waits for it, or for the end. */
+  async #nextGroup(tap: Tap): Promise<void> {
+    if (tap.behind) return this.#leave()
+    if (tap.groups.length > 0) {
+      this.#group = tap.groups.length === 1 ? (tap.groups[0] ?? NOTHING) : tap.groups.flat()
+      this.#at = 0
+      tap.groups = []
+      tap.bytes = 0
+      return
+    }
+    if (this.#feed.ended !== undefined) {
+      this.#leave()
+      return
+    }
+    await new Promise<void>((resolve) => {
+      tap.wake = resolve
+    })
+  }
+
+  #end(failure: PawlError | undefined): void {
+    this.#over = true
+    if (failure !== undefined) throw failure
+  }
+
+  #leave(): void {
+    if (this.#tap === undefined) return
+    this.#feed.leave(this.#tap)
+    this.#signal?.removeEventListener('abort', this)
+    this.#tap = undefined
+    this.#group = NOTHING
+    this.#at = 0
+  }
+
+  async #finish(): Promise<IteratorReturnResult<undefined>> {
+    this.#over = true
+    this.#leave()
+    const stored = this.#stored
+    this.#stored = undefined
+    await stored?.return?.()
+    return OVER
+  }
+
+  /** The signal aborted. */
+  handleEvent(): void {
+    this.#tap?.wake()
   }
 }

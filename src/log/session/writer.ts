@@ -4,7 +4,7 @@
  */
 import { Fenced, type PawlError, SeqConflict } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
-import { canonicalJson, type Json } from '../json.ts'
+import { canonicalJson, type Json, markRecorded } from '../json.ts'
 import type { AppendOptions, CommandOutcome, LogStore, Ownership, SummaryUpdate } from '../store.ts'
 import { asPawlError } from './failure.ts'
 import { createWaiters, type Waiters } from './waiters.ts'
@@ -32,6 +32,8 @@ export interface WriterOptions {
   readonly ownership: Ownership
   /** Chunks alone wait this long for others, in ms; the first goes at once. 0: none waits. */
   readonly windowMs: number
+  /** What nobody waits for goes at the end of this turn of the event loop, together with what follows from it by then. */
+  readonly gathers: boolean
   readonly told: WriterObserver
 }
 
@@ -89,7 +91,11 @@ class LogWriter implements Writer {
   #hurried = 0
   #flushedNumber = 0
   #failed = false
+  /** The summary that the store has, if this session told it. */
+  #told: SummaryUpdate | undefined
   #window: ReturnType<typeof setTimeout> | undefined
+  /** What is queued goes when the event loop next turns: what follows from it by then shares its append. */
+  #due: ReturnType<typeof setImmediate> | undefined
 
   constructor(options: WriterOptions) {
     this.#options = options
@@ -110,6 +116,13 @@ class LogWriter implements Writer {
     else this.#queue.push(batch)
     this.#waitingBytes += batch.bytes
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
+    const full = this.#waitingBytes >= WINDOW_BYTES
+    if (full || !this.#options.gathers || batch.number <= this.#hurried) this.#pump()
+    else this.#due ??= setImmediate(onLoopTurn, this)
+  }
+
+  loopTurned(): void {
+    this.#due = undefined
     this.#pump()
   }
 
@@ -155,7 +168,7 @@ class LogWriter implements Writer {
     this.#queue = NO_BATCHES
     this.#waitingBytes = 0
     this.#urgent = false
-    void this.#write(this.#inFlight)
+    this.#write(this.#inFlight)
   }
 
   #openWindow(): void {
@@ -168,25 +181,32 @@ class LogWriter implements Writer {
     this.#window.unref() // Until something waits for it.
   }
 
-  /** Never rejects: whatever happens ends in an acknowledgement or in the failure. */
-  async #write(group: readonly Batch[]): Promise<void> {
-    const events = eventsOf(group)
-    const failure = await this.#attempt(events, { expectedSeq: this.#head, ...gather(group) })
-    if (this.#failed) return
-    if (failure === undefined) this.#acknowledge(group, events)
-    else this.#options.told.fail(failure)
+  /** Whatever happens ends in an acknowledgement or in the failure. Bounded, also when nobody flushes. */
+  #write(group: readonly Batch[]): void {
+    const { ownership, told } = this.#options
+    const events = markRecorded(eventsOf(group))
+    const request = this.#request(group)
+    const { summary } = request
+    const appended = told.inTime(asked(() => ownership.append(events, request)))
+    const written = (): void => {
+      if (this.#failed) return
+      if (summary !== undefined) this.#told = summary
+      this.#acknowledge(group, events)
+    }
+    appended.then(written, async (thrown: unknown) => {
+      const error = asPawlError(thrown, 'append to the log')
+      const settled = await this.#settled(error, events, request)
+      if (this.#failed) return
+      if (settled) this.#acknowledge(group, events)
+      else told.fail(error)
+    })
   }
 
-  /** Bounded, also when nobody flushes: receipts and readers wait for the store as well. */
-  async #attempt(events: readonly SessionEvent[], request: AppendOptions): Promise<PawlError | undefined> {
-    const { ownership, told } = this.#options
-    try {
-      await told.inTime(ownership.append(events, request))
-      return undefined
-    } catch (thrown) {
-      const error = asPawlError(thrown, 'append to the log')
-      return (await this.#settled(error, events, request)) ? undefined : error
-    }
+  /** A summary that the store knows already is not told again: it is kept in indexes, each of them a page to write. */
+  #request(group: readonly Batch[]): AppendOptions {
+    const { takes, summary } = gather(group)
+    const said = summary !== undefined && !isSame(summary, this.#told) ? { summary } : {}
+    return { expectedSeq: this.#head, ...(takes === undefined ? {} : { takes }), ...said }
   }
 
   /** Was it written after all? The acknowledgement may have been lost. */
@@ -218,11 +238,38 @@ class LogWriter implements Writer {
   }
 }
 
+function isSame(one: SummaryUpdate, other: SummaryUpdate | undefined): boolean {
+  return (
+    other !== undefined &&
+    one.turns === other.turns &&
+    one.state === other.state &&
+    one.owed === other.owed &&
+    one.waitingFor === other.waitingFor &&
+    one.wakeAt === other.wakeAt &&
+    one.lastReason === other.lastReason
+  )
+}
+
+const onLoopTurn = (writer: LogWriter): void => writer.loopTurned()
+
+/** The store's answer, also where asking it throws: it may be anybody's. */
+function asked(ask: () => Promise<void>): Promise<void> {
+  try {
+    return Promise.resolve(ask())
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
 const eventsOf = (group: readonly Batch[]): readonly SessionEvent[] =>
   group.length === 1 ? (group[0]?.events ?? []) : group.flatMap((batch) => batch.events)
 
 /** What a group takes, and the latest summary: an earlier one describes a moment that is over. */
 function gather(group: readonly Batch[]): Omit<AppendOptions, 'expectedSeq'> {
+  const [only] = group
+  if (group.length === 1 && only !== undefined && only.takes.length === 0) {
+    return only.summary === undefined ? {} : { summary: only.summary }
+  }
   const takes = group.flatMap((batch) => batch.takes)
   const summary = group.findLast((batch) => batch.summary !== undefined)?.summary
   return { ...(takes.length > 0 ? { takes } : {}), ...(summary === undefined ? {} : { summary }) }

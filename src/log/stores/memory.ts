@@ -3,8 +3,8 @@
  * its work without yielding, so it is atomic; events are kept deep-frozen and never copied again, also not by a read.
  */
 import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
-import type { SessionEvent } from '../events.ts'
-import { frozenJson } from '../json.ts'
+import type { KnownEvent, SessionEvent } from '../events.ts'
+import { frozenJson, isRecorded } from '../json.ts'
 import type {
   AppendOptions,
   CommandOutcome,
@@ -37,7 +37,7 @@ const AT_REST: OwnersSummary = { turns: 0, state: 'idle', owed: false }
 interface StoredSession {
   readonly id: string
   readonly header: SessionHeader
-  readonly log: SessionEvent[]
+  readonly log: MemoryLog
   /** Oldest first, the taken ones too: their outcomes stay. */
   readonly letters: Letter[]
   /** The same by the command's id; made with the first. */
@@ -147,7 +147,7 @@ const busy = (id: string, owner: Owner): SessionBusy =>
 const newSession = (id: string, header: SessionHeader): StoredSession => ({
   id,
   header: frozenJson(header),
-  log: [],
+  log: new MemoryLog(),
   letters: [],
   letterOf: undefined,
   summary: AT_REST,
@@ -242,14 +242,14 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
   const { log, letterOf } = session
   const head = log.length
   if (options.expectedSeq !== head) throw new SeqConflict(options.expectedSeq, head)
-  const batch = events.map((event) => frozenJson(event))
+  const batch = isRecorded(events) ? events : events.map((event) => frozenJson(event))
   batch.forEach((event, i) => {
     if (event.seq !== head + i) throw new SeqConflict(event.seq, head + i)
   })
   const takes = options.takes?.map((take) => frozenJson(take)) ?? []
   const summary = options.summary && replaceSummary(session.summary, options.summary)
 
-  for (const event of batch) log.push(event)
+  log.push(batch)
   for (const { id, outcome } of takes) {
     const letter = letterOf?.get(id)
     if (letter !== undefined) letter.outcome ??= outcome
@@ -270,20 +270,130 @@ const replaceSummary = ({ turns, state, owed }: OwnersSummary, update: SummaryUp
 const summaryOf = ({ id, header, log, summary, owner }: StoredSession): SessionSummary => ({
   id,
   createdAt: header.createdAt,
-  updatedAt: log.at(-1)?.time ?? header.createdAt,
+  updatedAt: log.time ?? header.createdAt,
   head: log.length,
   ...summary,
   owned: owner !== undefined,
   ...(header.parentSession !== undefined && { parentSession: header.parentSession }),
 })
 
+/** Neighbouring deltas of one block, which say once what they share. */
+interface Run {
+  readonly first: number
+  readonly like: KnownEvent<'assistant/chunk'>
+  readonly texts: string[]
+  /** Of each delta; none while all came at once. */
+  times: number[] | undefined
+  time: number
+}
+
+type Entry = SessionEvent | Run
+
+/** The events of one session, by seq. Deltas, most of any log, are kept as runs, and made again when they are read. */
+class MemoryLog {
+  length = 0
+  time: number | undefined
+  readonly #entries: Entry[] = []
+  /** The last place that was read: reading goes on from there. */
+  #place = 0
+
+  push(events: readonly SessionEvent[]): void {
+    for (const event of events) {
+      if (!this.#joins(event)) this.#entries.push(runOf(event) ?? event)
+      this.length += 1
+      this.time = event.time
+    }
+  }
+
+  at(seq: number): SessionEvent | undefined {
+    if (seq < 0 || seq >= this.length) return undefined
+    const entry = this.#find(seq)
+    return 'texts' in entry ? deltaAt(entry, seq) : entry
+  }
+
+  #joins(event: SessionEvent): boolean {
+    const run = this.#entries.at(-1)
+    if (run === undefined || !('texts' in run) || !isLike(run.like, event)) return false
+    if (event.time !== run.time) run.times ??= run.texts.map(() => run.time)
+    run.times?.push(event.time)
+    run.texts.push((event.data.chunk as { readonly text: string }).text)
+    run.time = event.time
+    return true
+  }
+
+  #find(seq: number): Entry {
+    const entries = this.#entries
+    const near = entries[this.#place]
+    if (near !== undefined && firstOf(near) <= seq) {
+      const next = entries[this.#place + 1]
+      if (next === undefined || firstOf(next) > seq) return near
+      const after = entries[this.#place + 2]
+      if (after === undefined || firstOf(after) > seq) {
+        this.#place += 1
+        return next
+      }
+    }
+    let [low, high] = [0, entries.length - 1]
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if (firstOf(entries[middle] as Entry) <= seq) low = middle
+      else high = middle - 1
+    }
+    this.#place = low
+    return entries[low] as Entry
+  }
+}
+
+const firstOf = (entry: Entry): number => ('texts' in entry ? entry.first : entry.seq)
+
+function runOf(event: SessionEvent): Run | undefined {
+  if (!isDelta(event)) return undefined
+  const { text } = event.data.chunk as { readonly text: string }
+  return { first: event.seq, like: event, texts: [text], times: undefined, time: event.time }
+}
+
+/** A delta of text that is exactly that. */
+function isDelta(event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
+  if (event.type !== 'assistant/chunk' || event.data.request !== undefined) return false
+  const { type } = event.data.chunk
+  return (type === 'text-delta' || type === 'reasoning-delta') && size(event) + size(event.data) + size(event.data.chunk) === 11
+}
+
+function isLike(like: KnownEvent<'assistant/chunk'>, event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
+  if (!isDelta(event)) return false
+  const [one, other] = [like.data, event.data]
+  return (
+    one.turn === other.turn &&
+    one.step === other.step &&
+    one.attempt === other.attempt &&
+    one.chunk.type === other.chunk.type &&
+    (one.chunk as { readonly index: number }).index === (other.chunk as { readonly index: number }).index
+  )
+}
+
+function size(value: object): number {
+  let keys = 0
+  for (const _ in value) keys += 1
+  return keys
+}
+
+function deltaAt({ first, like, texts, times }: Run, seq: number): SessionEvent {
+  if (seq === first) return like
+  const at = seq - first
+  const time = times?.[at] ?? like.time
+  const { turn, step, attempt, chunk } = like.data
+  const { type, index } = chunk as { readonly type: 'text-delta'; readonly index: number }
+  const data = Object.freeze({ turn, step, attempt, chunk: Object.freeze({ type, index, text: texts[at] as string }) })
+  return Object.freeze({ type: 'assistant/chunk', seq, time, data })
+}
+
 /** The first seq at or after `from`. */
 const firstSeq = (from: number): number => Math.max(0, Math.ceil(from))
 
 /** Walks the log by index: it only ever grows, so a stretch of it is what it was when it was asked for. */
-function* stretch(log: readonly SessionEvent[], from: number, to: number): Iterable<SessionEvent> {
+function* stretch(log: MemoryLog, from: number, to: number): Iterable<SessionEvent> {
   for (let seq = firstSeq(from); seq < to; seq += 1) {
-    const event = log[seq]
+    const event = log.at(seq)
     if (event !== undefined) yield event
   }
 }
@@ -291,7 +401,7 @@ function* stretch(log: readonly SessionEvent[], from: number, to: number): Itera
 async function* follow(session: StoredSession, from: number, signal: AbortSignal): AsyncIterable<SessionEvent> {
   for (let seq = firstSeq(from); !signal.aborted; ) {
     if (session.gone !== undefined) throw session.gone
-    const event = session.log[seq]
+    const event = session.log.at(seq)
     if (event === undefined) await session.grown.rung(signal)
     else {
       seq += 1

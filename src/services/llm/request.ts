@@ -1,5 +1,5 @@
 /** Builds one attempt's request from the log: proposes a config, lets the hook and the adapter complete it, and logs the header. */
-import { equalJson, type Json, toJson } from '../../log/json.ts'
+import { equalJson, frozenJson, type Json, toJson } from '../../log/json.ts'
 import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
 import { InvalidOption } from '../errors.ts'
 import type { Prompt } from '../hooks/contract.ts'
@@ -33,9 +33,7 @@ export async function buildRequest(
   const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
   signal.throwIfAborted()
   if (runtime.settings.needsPrice) assertPriced(prepared)
-  logHeader(runtime, maskHeader(runtime.mask, headerOf(prepared, prompt)))
-  logContext(runtime, prepared)
-  const header = session.requestHeader as RequestHeader
+  const header = loggedHeader(runtime, prepared, prompt)
   const { config: logged, system, tools } = header
   const request: LlmRequest = {
     ...logged,
@@ -45,6 +43,36 @@ export async function buildRequest(
     sessionId: session.id,
   }
   return { request: Object.freeze(request), adapter }
+}
+
+/** What the last request of an agent was made of, and the header that was logged for it. */
+interface Last {
+  readonly prompt: Prompt
+  readonly prepared: string
+  readonly header: RequestHeader
+  readonly context: unknown
+}
+
+const lasts = new WeakMap<AgentRuntime, Last>()
+
+/** The header as it is in the log, where it is by now. One made of the same as the last is the last. */
+function loggedHeader(runtime: AgentRuntime, prepared: PreparedCall, prompt: Prompt): RequestHeader {
+  const { session } = runtime
+  const key = JSON.stringify(prepared)
+  const last = lasts.get(runtime)
+  const same =
+    runtime.headerLogged &&
+    last !== undefined &&
+    last.prompt === prompt &&
+    last.prepared === key &&
+    last.header === session.requestHeader &&
+    last.context === session.requestContext
+  if (same) return last.header
+  logHeader(runtime, maskHeader(runtime.mask, headerOf(prepared, prompt)))
+  logContext(runtime, prepared)
+  const header = session.requestHeader as RequestHeader
+  lasts.set(runtime, { prompt, prepared: key, header, context: session.requestContext })
+  return header
 }
 
 /** @throws InvalidOption: what cannot be counted cannot be limited. */
@@ -93,12 +121,12 @@ function withoutDefaults({ config, adapterDefaults }: RequestHeader): LlmCallCon
 
 function headerOf({ config, adapterDefaults }: PreparedCall, prompt: Prompt): RequestHeader {
   const marked = adapterDefaults?.reasoningEffort || adapterDefaults?.maxTokens
-  return {
-    config,
+  return Object.freeze({
+    config: frozenJson(config),
     ...(marked ? { adapterDefaults } : {}),
     ...(prompt.system ? { system: prompt.system } : {}),
     ...(prompt.tools.length > 0 ? { tools: prompt.tools } : {}),
-  }
+  })
 }
 
 /** Logged at a process's first request, and then whenever it differs. */
@@ -107,7 +135,7 @@ function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
   const same = logged !== null && equalJson(logged as unknown as Json, header as unknown as Json)
   if (runtime.headerLogged && same) return
   const reason = logged === null ? 'initial' : runtime.headerLogged ? 'change' : 'resume'
-  runtime.append({ type: 'request/header', data: { header, reason } })
+  runtime.appendOwn({ type: 'request/header', data: { header, reason } })
   runtime.headerLogged = true
 }
 

@@ -15,6 +15,8 @@ const CLEARED = 'The earlier context snapshot no longer applies; there is none n
 /** The snapshot to propose, or undefined if the conversation already says so. */
 export async function proposeContext(runtime: AgentRuntime): Promise<UserMessage | undefined> {
   const { session, settings, newId, mask } = runtime
+  // Neither a context to tell of nor one to take back: the conversation need not be looked through.
+  if (settings.context.length === 0 && !runtime.contextStands) return undefined
   const sections = await renderSections(settings.context, settings.variables)
   const retained = lastSnapshot(session.messages())
   const body = joinSections(sections)

@@ -10,7 +10,7 @@ const BACKSLASH = 0x5c
  * Whether, from `from` on, a match of `leads` might begin. Such a match must end with the text or be whole, and begin a
  * word if it begins with a letter; and `leads` must be global, and look behind no further than that.
  */
-export function beginningsOf(leads: RegExp): (text: string, from: number) => boolean {
+export function beginningsOf(leads: RegExp): (text: string, from: number, before?: string) => boolean {
   const begins = (text: string): boolean =>
     // Behind a letter for what follows one, behind nothing for what begins a word.
     ['', 'z'].some((before) => {
@@ -25,10 +25,14 @@ export function beginningsOf(leads: RegExp): (text: string, from: number) => boo
     firsts[code] = 1
     for (const [next, second] of chars.entries()) if (begins(char + second)) pairs[code * ASCII + next] = 1
   }
-  return (text, from) => {
+  return (text, from, before = '') => {
+    let previous = from > 0 ? text.charCodeAt(from - 1) : before.charCodeAt(before.length - 1)
     for (let at = from; at < text.length; at++) {
       const code = text.charCodeAt(at)
-      if (code >= ASCII || firsts[code] === 0 || isWithinWord(text, at, code)) continue
+      const last = previous
+      previous = code
+      if (code >= ASCII || firsts[code] === 0) continue
+      if (isAlphanumeric(code) && isAlphanumeric(last) && charBefore(text, at - 2, before) !== BACKSLASH) continue
       if (at + 1 === text.length) return true
       const next = text.charCodeAt(at + 1)
       if (next < ASCII && pairs[code * ASCII + next] === 1) return true
@@ -37,9 +41,9 @@ export function beginningsOf(leads: RegExp): (text: string, from: number) => boo
   }
 }
 
-/** A letter or digit after another one, which is not that of an escape such as `\n`. */
-const isWithinWord = (text: string, at: number, code: number): boolean =>
-  at > 0 && isAlphanumeric(code) && isAlphanumeric(text.charCodeAt(at - 1)) && text.charCodeAt(at - 2) !== BACKSLASH
+/** Of the text that `before` and then `text` make. */
+const charBefore = (text: string, at: number, before: string): number =>
+  at >= 0 ? text.charCodeAt(at) : before.charCodeAt(before.length + at)
 
 const isAlphanumeric = (code: number): boolean =>
   (code >= 0x61 && code <= 0x7a) || (code >= 0x41 && code <= 0x5a) || (code >= 0x30 && code <= 0x39)

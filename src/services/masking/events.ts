@@ -3,7 +3,7 @@
  * digest that changed would no longer be found, so those are never masked; what may hold a secret is none of them.
  */
 import { KNOWN } from '../../log/events.ts'
-import { type Json, toJson } from '../../log/json.ts'
+import { frozenJson, type Json } from '../../log/json.ts'
 import type { StreamChunk } from '../../log/messages.ts'
 import type { RequestHeader } from '../../log/requests.ts'
 import type { CallResult } from '../verdicts.ts'
@@ -68,11 +68,17 @@ export const maskResult = (mask: Mask, result: CallResult): CallResult =>
 
 /** A request's header as it may be recorded. @throws NotJson */
 export const maskHeader = (mask: Mask, header: RequestHeader): RequestHeader =>
-  masked(mask, toJson(header), 'text') as unknown as RequestHeader
+  masked(mask, frozenJson(header) as unknown as Json, 'text') as unknown as RequestHeader
 
 /** A chunk that is whole in itself: no delta. @throws NotJson */
 export const maskChunk = <T extends StreamChunk>(mask: Mask, chunk: T): T =>
-  masked(mask, toJson(chunk, 'assistant/chunk: data.chunk'), 'text') as unknown as T
+  masked(mask, frozenJson(chunk, 'assistant/chunk: data.chunk') as unknown as Json, 'text') as unknown as T
+
+/** What stands in a delta beside its `said`, which is masked as a part of its stream. */
+export const maskBeside = <T extends StreamChunk>(mask: Mask, delta: T, said: 'text' | 'argumentsDelta'): T =>
+  withFields(delta as unknown as Fields, (key, value) =>
+    key === said || NAMES.has(key) ? value : masked(mask, value, 'text'),
+  ) as unknown as T
 
 const isFields = (value: Json | undefined): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -99,16 +105,26 @@ function masked(mask: Mask, value: Json, kind: TextKind): Json {
 }
 
 function maskedList(mask: Mask, list: readonly Json[], kind: TextKind): Json {
-  const items = list.map((item) => masked(mask, item, kind))
-  return items.some((item, i) => item !== list[i]) ? items : list
+  let changed: Json[] | undefined
+  for (let i = 0; i < list.length; i++) {
+    const item = list[i] as Json
+    const next = masked(mask, item, kind)
+    if (next === item) continue
+    changed ??= [...list]
+    changed[i] = next
+  }
+  return changed ?? list
 }
 
 function withFields(fields: Fields, change: (key: string, value: Json) => Json): Json {
-  let changed = false
-  const entries = Object.entries(fields).map(([key, value]): [string, Json] => {
+  let changed: Record<string, Json> | undefined
+  for (const key in fields) {
+    const value = fields[key] as Json
     const next = change(key, value)
-    if (next !== value) changed = true
-    return [key, next]
-  })
-  return changed ? Object.fromEntries(entries) : fields
+    if (next === value) continue
+    // `fromEntries` defines each key, `__proto__` too: as data.
+    changed ??= Object.fromEntries(Object.entries(fields))
+    Object.defineProperty(changed, key, { value: next, enumerable: true, writable: true, configurable: true })
+  }
+  return changed ?? fields
 }

@@ -22,6 +22,8 @@ export interface TextMask {
   push(piece: string): string
   /** What was held, masked; the text is over, and another may begin. */
   end(): string
+  /** How many characters are held. */
+  readonly held: number
 }
 
 export interface Mask {
@@ -109,6 +111,8 @@ function checkSecrets(secrets: readonly string[]): void {
 }
 
 interface Rules {
+  /** False if nothing need be looked at in `text`, which comes right after `before`. */
+  mayBegin(text: string, before: string): boolean
   suspects(text: string, from: number): boolean
   find(text: string, from: number): readonly Span[]
   open(text: string, from: number): number
@@ -116,6 +120,7 @@ interface Rules {
 
 function rulesOf(needles: Needles, patterns: Patterns): Rules {
   return {
+    mayBegin: (text, before) => needles.any || patterns.mayBegin(text, before),
     suspects: (text, from) => patterns.suspects(text, from) || needles.suspects(text, from),
     find: (text, from) => joined([...needles.find(text, from), ...patterns.find(text, from)]),
     open: (text, from) => Math.min(needles.open(text, from), patterns.open(text, from)),
@@ -127,7 +132,7 @@ const CONTEXT = MARK.length
 /** A held text longer than this is looked at again only when it has doubled. */
 const PATIENT = 1_024
 
-function createTextMask({ suspects, find, open }: Rules): TextMask {
+function createTextMask({ mayBegin, suspects, find, open }: Rules): TextMask {
   let before = ''
   let held = ''
   let wait = 0
@@ -141,7 +146,7 @@ function createTextMask({ suspects, find, open }: Rules): TextMask {
   }
   return {
     push(piece) {
-      if (held === '' && !suspects(before + piece, before.length)) {
+      if (held === '' && (!mayBegin(piece, before) || !suspects(before + piece, before.length))) {
         before = piece.length >= CONTEXT ? piece.slice(-CONTEXT) : (before + piece).slice(-CONTEXT)
         return piece
       }
@@ -162,6 +167,9 @@ function createTextMask({ suspects, find, open }: Rules): TextMask {
       const said = say(text, find(text, before.length), text.length)
       before = ''
       return said
+    },
+    get held() {
+      return held.length
     },
   }
 }

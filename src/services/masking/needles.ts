@@ -17,6 +17,8 @@ interface Needle {
 }
 
 export interface Needles {
+  /** There are secrets to look for. */
+  readonly any: boolean
   /** False if the text holds no secret, and does not end with the beginning of one. */
   suspects(text: string, from?: number): boolean
   /** The spans that hold a secret. */
@@ -38,6 +40,7 @@ export function createNeedles(secrets: readonly string[]): Needles {
   const low = Uint8Array.from({ length: 128 }, (_, code) => (byFirst.has(code) ? 1 : 0))
   const isFirst = (code: number): boolean => (code < 128 ? low[code] === 1 : byFirst.has(code))
   return {
+    any: needles.length > 0,
     suspects(text, from = 0) {
       if (needles.length === 0) return false
       for (let at = from; at < text.length; at++) {

@@ -164,6 +164,8 @@ const JSON_KEYS: readonly Pattern[] = SECRET_KEYS.flatMap((key) => {
 export interface Patterns {
   /** False if nothing in the text is a secret, or the beginning of one. Fast. */
   suspects(text: string, from?: number): boolean
+  /** False if `text`, which comes right after `before`, need not be looked at by `suspects`. Faster. */
+  mayBegin(text: string, before: string): boolean
   /** What begins at `from` (0) or after; what is before is looked at only to tell where words begin. */
   find(text: string, from?: number): readonly Span[]
   /** The first place from which the end of the text may become a secret, or a longer one; its length if there is none. */
@@ -191,6 +193,10 @@ const compile = (patterns: readonly Pattern[]): Patterns => {
   }))
   return {
     suspects,
+    mayBegin(text, before) {
+      mayBegin ??= beginningsOf(suspect)
+      return mayBegin(text, 0, before)
+    },
     find: (text, from = 0) =>
       !suspects(text, from) || first(lead, text, from) < 0
         ? []

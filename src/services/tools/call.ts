@@ -2,12 +2,7 @@
 import { parseArguments } from '../../log/arguments.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
-import type { Tool, ToolCallInfo } from './contract.ts'
-
-/** `args` is what hooks see: parsed if it could be, else the raw string. Only those of kind 'ok' reach the body. */
-export type Materialised =
-  | { readonly kind: 'ok'; readonly args: unknown }
-  | { readonly kind: 'invalid'; readonly args: unknown; readonly message: string }
+import type { Materialised, Tool, ToolCallInfo } from './contract.ts'
 
 /** For a tool that is not there the arguments are only parsed. */
 export async function materialise(tool: Tool | undefined, input: CallInput): Promise<Materialised> {

@@ -90,6 +90,8 @@ export interface Tool {
   probe?(context: ProbeContext): Promise<ProbeAnswer>
   /** Validates what the raw arguments parsed to. */
   parse(args: unknown): Promise<ArgsOutcome>
+  /** A function of the user's sees the arguments before the body does, and may change them. */
+  readonly judgesArguments?: true
   /** 'parallel' only if the classifier says exactly that for arguments that are valid; fails closed. */
   modeOf(args: unknown): ToolMode
   needsApproval(args: unknown): Promise<boolean>
@@ -98,3 +100,8 @@ export interface Tool {
   render(value: unknown): Promise<OutputOutcome>
   meta?(args: unknown, value: unknown): Json
 }
+
+/** `args` is what hooks see: parsed if it could be, else the raw string. Only those of kind 'ok' reach the body. */
+export type Materialised =
+  | { readonly kind: 'ok'; readonly args: unknown }
+  | { readonly kind: 'invalid'; readonly args: unknown; readonly message: string }

@@ -1,12 +1,13 @@
 /** Runs a tool's body: around it the `tools/execute` hook, its time limit, and what it may say while it works. */
 import { PawlError } from '../../log/errors.ts'
 import type { UserMessage } from '../../log/messages.ts'
+import type { Stopped } from '../actor.ts'
 import { callHook } from '../hooks/failure.ts'
 import { toMessage } from '../input.ts'
 import type { CallInput } from '../inputs.ts'
 import type { AgentRuntime } from '../runtime.ts'
-import { idempotencyKey, type Materialised } from './call.ts'
-import type { Input, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
+import { idempotencyKey } from './call.ts'
+import type { Input, Materialised, Tool, ToolCallInfo, ToolContext, ToolOutcome } from './contract.ts'
 import { sayLate } from './late.ts'
 import {
   abortedBeforeBody,
@@ -25,7 +26,7 @@ export interface Execution {
   readonly tool: Tool | undefined
   readonly parsed: Materialised
   /** The chart no longer waits. */
-  readonly stopped: AbortSignal
+  readonly stopped: Stopped
 }
 
 export interface Executed {
@@ -93,10 +94,10 @@ async function inTime(
   const body = bodyOutcome(tool, parsed.args, context)
   const { timeoutMs } = tool
   if (timeoutMs === undefined) return body
-  const first = await Promise.race([body, timeUp(runtime, timeoutMs, stopped, body)])
+  const first = await Promise.race([body, timeUp(runtime, timeoutMs, stopped.signal, body)])
   if (first !== 'late') return first
   own.abort(new DOMException(`The tool did not finish within ${timeoutMs} ms`, 'TimeoutError'))
-  void Promise.all([body, whenAborted(stopped)]).then(([outcome]) =>
+  void Promise.all([body, whenAborted(stopped.signal)]).then(([outcome]) =>
     sayLate(runtime, input, resultOf(runtime.mask, outcome)),
   )
   return timedOut(timeoutMs)

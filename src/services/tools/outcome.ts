@@ -70,9 +70,14 @@ export function resultOf(mask: Mask, outcome: ToolOutcome, meta?: CallResult['me
       ? { content: outcome.content, isError: false, ...(meta === undefined ? {} : { meta }) }
       : { content: [{ type: 'text', text: outcome.text }], isError: true, ...errorOf(outcome.error) },
   )
+  if (isShort(result)) return result
   const bytes = utf8Bytes(JSON.stringify(result))
   return bytes > MAX_RESULT_BYTES ? tooLarge(result, bytes) : result
 }
+
+/** One text that fits whatever its characters take. */
+const isShort = ({ content, meta }: CallResult): boolean =>
+  meta === undefined && content.length === 1 && content[0]?.type === 'text' && String(content[0].text).length < 65_536
 
 /** What the log says of a call by itself, without its tool: no tool may say it for the log. */
 const NOT_A_TOOLS: ReadonlySet<string> = new Set([

@@ -68,9 +68,10 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(approvalExpiresMs !== undefined && { approvalExpiresMs }),
     repeatable: definition.repeatable ?? false,
+    ...(typeof definition.needsApproval === 'function' && { judgesArguments: true as const }),
     ...(typeof onCrash === 'function' ? { onCrash: 'probe' as const, probe: probeOf(onCrash) } : { onCrash }),
     async parse(args) {
-      const checked = await check(structuredClone(args))
+      const checked = await check(plainCopy(args))
       return checked.kind === 'valid'
         ? { kind: 'ok', args: checked.value }
         : { kind: 'invalid', message: `The arguments of ${name} are invalid:\n${checked.violations}` }
@@ -84,6 +85,21 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
     render: renderer(definition.output === undefined ? undefined : checkOf(definition.output)),
     ...(meta !== undefined && { meta: (args: unknown, value: unknown) => toJson(meta(parsed<S>(args), value)) }),
   })
+}
+
+/** Of parsed JSON; what else there may be is copied as structures are. */
+function plainCopy(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(plainCopy)
+  if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value)
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(value)) {
+    const item = plainCopy((value as Record<string, unknown>)[key])
+    if (key === '__proto__')
+      Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true })
+    else copy[key] = item
+  }
+  return copy
 }
 
 /** The loop hands back what `parse` gave it, so this is the schema's own output. */
@@ -148,7 +164,7 @@ function modeOf<S extends Schema>(mode: ToolMode | ((args: Args<S>) => ToolMode)
   if (typeof mode !== 'function') return () => mode
   return (args) => {
     try {
-      const checked = check(structuredClone(args))
+      const checked = check(plainCopy(args))
       // A schema that needs time cannot be asked here; its promise never rejects.
       if (checked instanceof Promise || checked.kind === 'invalid') return 'exclusive'
       const answer: unknown = mode(parsed<S>(checked.value))

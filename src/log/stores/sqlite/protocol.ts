@@ -5,7 +5,8 @@
 import type { StoreFailureReason } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
 import type { SummaryUpdate } from '../../store.ts'
-import { RowText } from './packing.ts'
+import { frozenJson, isRecorded } from '../../json.ts'
+import { FormedRow } from './codec.ts'
 
 /** A row is closed once its events are this long. */
 const ROW_LENGTH = 64 * 1024
@@ -104,13 +105,15 @@ export function encodeEvents(events: readonly SessionEvent[]): Batch {
   return { rows, body: new Uint8Array(body.buffer, body.byteOffset, body.byteLength) }
 }
 
-function rowTexts(events: readonly SessionEvent[]): readonly RowText[] {
-  const rows: RowText[] = []
-  let open: RowText | undefined
-  for (const event of events) {
+function rowTexts(events: readonly SessionEvent[]): readonly FormedRow[] {
+  const rows: FormedRow[] = []
+  let open: FormedRow | undefined
+  // Recorded events were guarded and frozen; others are guarded here. What is no JSON must not be changed to some.
+  const safe = isRecorded(events) ? events : events.map((event) => frozenJson(event, `event ${event.seq}`))
+  for (const event of safe) {
     // By what is in it already: an event larger than a row ends it, and starts none of its own.
     if (open === undefined || open.length >= ROW_LENGTH) {
-      open = new RowText(event.seq)
+      open = new FormedRow(event.seq)
       rows.push(open)
     }
     open.add(event)

@@ -3,9 +3,10 @@
  * bounded bytes, each its own query, so a slow reader stops nobody from writing or from shortening the write-ahead log.
  */
 import type { SessionEvent } from '../../events.ts'
-import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary } from '../../store.ts'
+import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary, StoredPage } from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
+import { FORMED, unformed } from './codec.ts'
 import { JSON_ARRAY, JSON_RUNS, unpack } from './packing.ts'
 
 /** A page of the log is closed at whichever comes first. */
@@ -44,6 +45,8 @@ export interface Reader {
   head(session: number): number | undefined
   /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
   page(session: number, from: number, to: number): readonly SessionEvent[]
+  /** Rows from the one that begins at `from` on, at most one page, without runs of deltas, save those of the row that ends at `to`. */
+  stretch(session: number, from: number, to: number): readonly StoredPage[]
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
   /** Commands without an outcome, after place `n`, at most so many. */
   posted(session: number, n: number, most: number): readonly Posted[]
@@ -94,6 +97,11 @@ export function createReader(connection: Connection): Reader {
       const events = decodeRows(path, unbroken(rows), json)
       return events.filter(({ seq }) => seq >= from && seq < to)
     },
+    stretch(session, from, to) {
+      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows), WIDE)
+      if (end === undefined) return []
+      return unbroken(many(BODIES, session, session, from, end)).map((row) => storedPage(path, row, json, to))
+    },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
     posted: (session, n, most) =>
       many(
@@ -123,13 +131,30 @@ const FROM_ROW = `session = ? AND first_seq >= coalesce(
 const LENGTHS = `SELECT last_seq, last_seq - first_seq + 1 AS events, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
 const BODIES = `SELECT first_seq, last_seq, encoding, CAST(body AS TEXT) AS body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
 
-function pageEnd(rows: readonly Columns[]): number | undefined {
+/** Without deltas a page holds more. */
+const WIDE = 1 << 20
+
+function storedPage(path: string, row: Columns, json: ReadJson, to: number): StoredPage {
+  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
+  const count = last - first + 1
+  if (row.number('encoding') === FORMED) {
+    const unpacked = unformed(json(row.text('body'), `the row of events ${first} to ${last}`), first, last + 1 >= to)
+    if (unpacked === undefined || unpacked.count !== count) {
+      throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
+    }
+    return { first, ...unpacked }
+  }
+  const events = decodeRow(path, row, json)
+  return { first, count, time: events.at(-1)?.time ?? 0, events, formed: [] }
+}
+
+function pageEnd(rows: readonly Columns[], most: number = PAGE.events): number | undefined {
   let [bytes, events] = [0, 0]
   let end: number | undefined
   for (const row of rows) {
     bytes += row.number('bytes')
     events += row.number('events')
-    if (end !== undefined && (bytes > PAGE.bytes || events > PAGE.events)) break
+    if (end !== undefined && (bytes > PAGE.bytes || events > most)) break
     end = row.number('last_seq')
   }
   return end
@@ -162,9 +187,10 @@ type ReadJson = (text: string, what: string) => unknown
 function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
   const [first, last] = [row.number('first_seq'), row.number('last_seq')]
   const encoding = row.number('encoding')
-  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS)
+  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS && encoding !== FORMED)
     throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
-  const events = unpack(json(row.text('body'), `the row of events ${first} to ${last}`), first)
+  const parsed = json(row.text('body'), `the row of events ${first} to ${last}`)
+  const events = encoding === FORMED ? unformed(parsed, first)?.events : unpack(parsed, first)
   if (events === undefined || events.length !== last - first + 1 || !events.every(isAt(first))) {
     throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
   }

@@ -1,7 +1,7 @@
 /** Everything a store is asked without writing: logs, as far as they go or as they grow, outcomes, and the list. */
 import { SessionNotFound } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
-import type { CommandOutcome, LogStore, SessionSummary } from '../../store.ts'
+import type { CommandOutcome, LogStore, SessionSummary, StoredPage } from '../../store.ts'
 import { storeFailure } from './driver.ts'
 import type { Pulse } from './pulse.ts'
 import type { Found, Listed, ListFilter, Reader } from './reader.ts'
@@ -26,7 +26,7 @@ interface Span {
 }
 
 /** The reading half of the store port. */
-export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscribe' | 'outcome' | 'list' | 'header'> {
+export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'pages' | 'subscribe' | 'outcome' | 'list' | 'header'> {
   const { look, logs } = ports
 
   async function found(sessionId: string): Promise<Found> {
@@ -54,6 +54,20 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscrib
       next += page.length
       // A long log is read among other work, not instead of it.
       await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  async function* stretches(sessionId: string): AsyncGenerator<StoredPage> {
+    const { session, head } = await found(sessionId)
+    for (let next = 0; next < head; ) {
+      const pages = (await look((open) => open.stretch(session, next, head))) ?? []
+      if (pages[0]?.first !== next) throw await whyMissing(sessionId, session, next)
+      for (const page of pages) {
+        yield page
+        next = page.first + page.count
+      }
+      // A long log is read among other work, not instead of it.
+      if (next < head) await new Promise((resolve) => setImmediate(resolve))
     }
   }
 
@@ -103,7 +117,7 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'subscrib
     }
   }
 
-  return { read, subscribe, outcome, list, header: (sessionId) => look((open) => open.find(sessionId)?.header) }
+  return { read, pages: stretches, subscribe, outcome, list, header: (sessionId) => look((open) => open.find(sessionId)?.header) }
 }
 
 /** The first seq at or after `from`. */
