@@ -74,10 +74,10 @@ export function createWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: 
   async function work(): Promise<void> {
     working = true
     const undrained = drainAtExit({ drain: drainQueue })
-    // What is asked in the same turn of the event loop is one group.
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    // What is asked in the same turn of the event loop is one group; and between groups others get their turn.
+    await nextTurn()
     if (needsThread()) start()
-    while (queue.length > 0 && !(thread !== undefined && needsThread())) {
+    for (; queue.length > 0 && !(thread !== undefined && needsThread()); await nextTurn()) {
       const replies = await committed()
       for (const [i, { resolve }] of queue.splice(0, replies.length).entries()) {
         resolve(replies[i] ?? { kind: 'failed', ...noReply() })
@@ -165,6 +165,8 @@ export function createWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: 
     },
   }
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const WARNING = 'PawlStoreWarning'
 
