@@ -17,6 +17,7 @@ export type Operation =
   | 'release'
   | 'commands'
   | 'read'
+  | 'pages'
   | 'subscribe'
   | 'post'
   | 'outcome'
@@ -42,11 +43,13 @@ export interface FaultyStore extends LogStore {
 /** Wraps `inner`. Injected errors are `StoreFailure`: `io` for `fail`, `timeout` for `lose`. Closing closes `inner`. */
 export function faultyStore(inner: LogStore, faults: Faults): FaultyStore {
   const wire = openWire(faults)
+  const { pages } = inner
   return {
     script: wire.script,
     answerLate: wire.answerLate,
     acquire: async (id, options) => owned(wire, await wire.call('acquire', () => inner.acquire(id, options))),
     read: (id, options) => wire.stream('read', () => inner.read(id, options)),
+    ...(pages && { pages: (id, options) => wire.stream('pages', () => pages(id, options)) }),
     subscribe: (id, options) => wire.stream('subscribe', () => inner.subscribe(id, options)),
     post: (id, command) => wire.call('post', () => inner.post(id, command)),
     outcome: (id, command, signal) => wire.call('outcome', () => inner.outcome(id, command, signal)),

@@ -9,6 +9,7 @@ import { faults } from './store-contract/faults.ts'
 import type { OpenStore } from './store-contract/fixtures.ts'
 import { mailbox } from './store-contract/mailbox.ts'
 import { ownership } from './store-contract/ownership.ts'
+import { pages } from './store-contract/pages.ts'
 import { reading } from './store-contract/reading.ts'
 import { reopening, sharing } from './store-contract/sharing.ts'
 import { summary } from './store-contract/summary.ts'
@@ -19,6 +20,8 @@ export interface Without {
   readonly second?: string
   /** It cannot be closed and opened again on the same data. */
   readonly reopen?: string
+  /** It tells no log in pages. */
+  readonly pages?: string
 }
 
 /**
@@ -30,6 +33,7 @@ export function storeContract(name: string, open: OpenStore, without: Without = 
     describe('one owner', () => ownership(open))
     describe('append', () => append(open))
     describe('reading', () => reading(open))
+    describe('pages', () => pages(open, without.pages))
     describe('mailbox', () => mailbox(open))
     describe('summary', () => summary(open))
     describe('closing', () => closing(open))

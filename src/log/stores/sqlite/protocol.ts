@@ -1,29 +1,7 @@
-/**
- * What the main thread and the writer say to each other, and how events travel: a batch is one buffer of UTF-8 with the
- * rows of the log end to end.
- */
+/** What the main thread and the writer say to each other. */
 import type { StoreFailureReason } from '../../errors.ts'
-import type { SessionEvent } from '../../events.ts'
 import type { SummaryUpdate } from '../../store.ts'
-import { frozenJson, isRecorded } from '../../json.ts'
-import { FormedRow } from './codec.ts'
-
-/** A row is closed once its events are this long. */
-const ROW_LENGTH = 64 * 1024
-
-/** Where a row lies in its batch. */
-export interface BatchRow {
-  readonly first: number
-  readonly last: number
-  readonly encoding: number
-  readonly bytes: number
-}
-
-/** Events on their way into the log. */
-export interface Batch {
-  readonly rows: readonly BatchRow[]
-  readonly body: Uint8Array<ArrayBuffer>
-}
+import type { Batch } from './batch.ts'
 
 export type Request =
   | {
@@ -87,46 +65,4 @@ export interface WriterData {
   readonly busyTimeoutMs: number
   readonly pragmas: readonly string[]
   readonly done: Int32Array<SharedArrayBuffer>
-}
-
-const NOTHING: Batch = { rows: [], body: new Uint8Array(0) }
-
-/** Encodes `events`, whose seqs run on from `events[0].seq`, into rows of bounded size. @throws NotJson */
-export function encodeEvents(events: readonly SessionEvent[]): Batch {
-  if (events.length === 0) return NOTHING
-  const texts = rowTexts(events).map((row) => ({ row, text: row.end() }))
-  const body = Buffer.allocUnsafeSlow(texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0))
-  let offset = 0
-  const rows = texts.map(({ row: { first, last, encoding }, text }): BatchRow => {
-    const bytes = body.write(text, offset)
-    offset += bytes
-    return { first, last, encoding, bytes }
-  })
-  return { rows, body: new Uint8Array(body.buffer, body.byteOffset, body.byteLength) }
-}
-
-function rowTexts(events: readonly SessionEvent[]): readonly FormedRow[] {
-  const rows: FormedRow[] = []
-  let open: FormedRow | undefined
-  // Recorded events were guarded and frozen; others are guarded here. What is no JSON must not be changed to some.
-  const safe = isRecorded(events) ? events : events.map((event) => frozenJson(event, `event ${event.seq}`))
-  for (const event of safe) {
-    // By what is in it already: an event larger than a row ends it, and starts none of its own.
-    if (open === undefined || open.length >= ROW_LENGTH) {
-      open = new FormedRow(event.seq)
-      rows.push(open)
-    }
-    open.add(event)
-  }
-  return rows
-}
-
-/** The bytes of each row of `batch`. */
-export function rowBodies(batch: Batch): readonly Uint8Array[] {
-  let offset = 0
-  return batch.rows.map(({ bytes }) => {
-    const body = batch.body.subarray(offset, offset + bytes)
-    offset += bytes
-    return body
-  })
 }

@@ -6,8 +6,8 @@ import type { SessionEvent } from '../../events.ts'
 import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary, StoredPage } from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
-import { FORMED, unformed } from './codec.ts'
-import { JSON_ARRAY, JSON_RUNS, unpack } from './packing.ts'
+import { type StoredRow, unpackStored } from './rows/row.ts'
+import type { Wanted } from './rows/unpacker.ts'
 
 /** A page of the log is closed at whichever comes first. */
 const PAGE = { rows: 512, bytes: 256 * 1024, events: 2_048 }
@@ -45,7 +45,7 @@ export interface Reader {
   head(session: number): number | undefined
   /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
   page(session: number, from: number, to: number): readonly SessionEvent[]
-  /** Rows from the one that begins at `from` on, at most one page, without runs of deltas, save those of the row that ends at `to`. */
+  /** The same without deltas, save the one that ends the log at `to`; a row each, and empty in the same case. */
   stretch(session: number, from: number, to: number): readonly StoredPage[]
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
   /** Commands without an outcome, after place `n`, at most so many. */
@@ -73,6 +73,9 @@ export function createReader(connection: Connection): Reader {
       .statement(sql)
       .all(...values)
       .map((row) => columns(path, row))
+  /** From the one that holds `from` to the one that ends at `last`, without what comes after a hole. */
+  const rows = (session: number, from: number, last: number): readonly StoredRow[] =>
+    unbroken(many(BODIES, session, session, from, last).map(storedRow))
   const json = (text: string, what: string): unknown => {
     try {
       return JSON.parse(text)
@@ -92,15 +95,14 @@ export function createReader(connection: Connection): Reader {
     head: (session) => one('SELECT head FROM sessions WHERE id = ?', session)?.number('head'),
     page(session, from, to) {
       const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
-      if (end === undefined) return []
-      const rows = many(BODIES, session, session, from, end)
-      const events = decodeRows(path, unbroken(rows), json)
-      return events.filter(({ seq }) => seq >= from && seq < to)
+      return end === undefined ? [] : eventsOf(path, rows(session, from, end), { from, to })
     },
     stretch(session, from, to) {
       const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows), WIDE)
       if (end === undefined) return []
-      return unbroken(many(BODIES, session, session, from, end)).map((row) => storedPage(path, row, json, to))
+      // A row that ends before `from` says that `from` is in none.
+      const found = rows(session, from, end).filter(({ last }) => last >= from)
+      return found.map((row) => storedPage(path, row, { from, to }))
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
     posted: (session, n, most) =>
@@ -129,24 +131,17 @@ const FROM_ROW = `session = ? AND first_seq >= coalesce(
   (SELECT max(first_seq) FROM log WHERE session = ? AND first_seq <= ?), 0)`
 /** `length` of a blob is in the row's head: the body itself is not read. */
 const LENGTHS = `SELECT last_seq, last_seq - first_seq + 1 AS events, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
-const BODIES = `SELECT first_seq, last_seq, encoding, CAST(body AS TEXT) AS body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
+const BODIES = `SELECT first_seq, last_seq, encoding, body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
 
-/** Without deltas a page holds more. */
+const storedRow = (row: Columns): StoredRow => ({
+  first: row.number('first_seq'),
+  last: row.number('last_seq'),
+  encoding: row.number('encoding'),
+  body: row.bytes('body'),
+})
+
+/** Without deltas a page holds more events. */
 const WIDE = 1 << 20
-
-function storedPage(path: string, row: Columns, json: ReadJson, to: number): StoredPage {
-  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
-  const count = last - first + 1
-  if (row.number('encoding') === FORMED) {
-    const unpacked = unformed(json(row.text('body'), `the row of events ${first} to ${last}`), first, last + 1 >= to)
-    if (unpacked === undefined || unpacked.count !== count) {
-      throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
-    }
-    return { first, ...unpacked }
-  }
-  const events = decodeRow(path, row, json)
-  return { first, count, time: events.at(-1)?.time ?? 0, events, formed: [] }
-}
 
 function pageEnd(rows: readonly Columns[], most: number = PAGE.events): number | undefined {
   let [bytes, events] = [0, 0]
@@ -161,19 +156,19 @@ function pageEnd(rows: readonly Columns[], most: number = PAGE.events): number |
 }
 
 /** The rows up to a hole, if there is one: what comes after it must not be shown. */
-function unbroken(rows: readonly Columns[]): readonly Columns[] {
-  const hole = rows.findIndex(
-    (row, i) => i > 0 && row.number('first_seq') !== (rows[i - 1]?.number('last_seq') ?? 0) + 1,
-  )
+function unbroken(rows: readonly StoredRow[]): readonly StoredRow[] {
+  const hole = rows.findIndex((row, i) => i > 0 && row.first !== (rows[i - 1]?.last ?? 0) + 1)
   return hole < 0 ? rows : rows.slice(0, hole)
 }
 
+type Stretch = Pick<Wanted, 'from' | 'to'>
+
 /** What lies before a damaged row is shown; the page that begins with it says that it is damaged. */
-function decodeRows(path: string, rows: readonly Columns[], json: ReadJson): readonly SessionEvent[] {
+function eventsOf(path: string, rows: readonly StoredRow[], stretch: Stretch): readonly SessionEvent[] {
   const events: SessionEvent[] = []
   for (const row of rows) {
     try {
-      for (const event of decodeRow(path, row, json)) events.push(event)
+      for (const event of unpackStored(path, row, stretch).events) events.push(event)
     } catch (error) {
       if (events.length === 0) throw error
       break
@@ -182,25 +177,12 @@ function decodeRows(path: string, rows: readonly Columns[], json: ReadJson): rea
   return events
 }
 
-type ReadJson = (text: string, what: string) => unknown
-
-function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
-  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
-  const encoding = row.number('encoding')
-  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS && encoding !== FORMED)
-    throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
-  const parsed = json(row.text('body'), `the row of events ${first} to ${last}`)
-  const events = encoding === FORMED ? unformed(parsed, first)?.events : unpack(parsed, first)
-  if (events === undefined || events.length !== last - first + 1 || !events.every(isAt(first))) {
-    throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
-  }
-  return events
+/** Of the deltas only the one that ends the log. */
+function storedPage(path: string, row: StoredRow, { from, to }: Stretch): StoredPage {
+  const first = Math.max(row.first, from)
+  const unpacked = unpackStored(path, row, { from, to, deltasFrom: to - 1 })
+  return { first, count: Math.min(row.last + 1, to) - first, ...unpacked }
 }
-
-const isAt =
-  (first: number) =>
-  (event: SessionEvent | null, i: number): boolean =>
-    event?.seq === first + i
 
 function listSql({ owed, dueBefore }: ListFilter): string {
   const wanted = [owed === true ? 'owed = 1' : '', dueBefore === undefined ? '' : 'wake_at < ?'].filter(Boolean)

@@ -2,10 +2,11 @@
  * What each request does to the database, inside a transaction its caller has begun. A request that is refused is found
  * out by query before anything is written, so it leaves the other requests of its group unharmed.
  */
+import { type Batch, rowBodies } from './batch.ts'
 import { type Columns, columns } from './columns.ts'
 import type { Connection } from './driver.ts'
 import { holdOwner, type OwnerLock, ownerLives } from './owners.ts'
-import { type AppendRequest, type Batch, type Reply, type Request, rowBodies } from './protocol.ts'
+import type { AppendRequest, Reply, Request } from './protocol.ts'
 
 /** The writing connection with what this store instance owns. */
 export interface Ledger {
