@@ -1,6 +1,6 @@
 /** How often the open turn has made the same call: the same tool with the same arguments, spaces and key order aside. */
 import { parseArguments } from '../arguments.ts'
-import { argumentsDigest } from '../digest.ts'
+import { textDigest } from '../digest.ts'
 import type { SessionEvent } from '../events.ts'
 import { canonicalJson } from '../json.ts'
 import type { ToolCallBlock } from '../messages.ts'
@@ -11,18 +11,25 @@ export interface Repeats {
   add(name: string, rawArguments: string): void
   /** How often the turn has made this call so far, including what was scheduled. */
   count(name: string, rawArguments: string): number
+  /** All of it. */
+  saved(): SavedRepeats
+  /** Takes it back, before any event. */
+  restore(saved: SavedRepeats): void
 }
+
+/** Counts as a checkpoint holds them, by what calls share. */
+export type SavedRepeats = readonly (readonly [key: string, count: number])[]
 
 export const createRepeats = (): Repeats => new TurnRepeats()
 
 /** What two calls share that count as the same. */
 export function callKey(name: string, raw: string): string {
-  if (raw.length > SHORT) return `${name} ${argumentsDigest(raw)}`
   const parsed = parseArguments(raw)
-  return parsed.kind === 'parsed' ? `${name} ${canonicalJson(parsed.args)}` : `${name}  ${raw}`
+  const said = parsed.kind === 'parsed' ? canonicalJson(parsed.args) : `unparsable ${raw}`
+  return `${name} ${said.length > SHORT ? textDigest(said) : said}`
 }
 
-/** Longer arguments are kept as their digest. */
+/** Characters; what is longer is kept as its digest. */
 const SHORT = 256
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
@@ -43,6 +50,14 @@ class TurnRepeats implements Repeats {
   add(name: string, raw: string): void {
     this.#counts ??= new Map()
     this.#counts.set(callKey(name, raw), this.count(name, raw) + 1)
+  }
+
+  saved(): SavedRepeats {
+    return [...(this.#counts ?? [])]
+  }
+
+  restore(saved: SavedRepeats): void {
+    this.#counts = saved.length === 0 ? undefined : new Map(saved)
   }
 
   count(name: string, raw: string): number {
