@@ -14,6 +14,8 @@ export type Fault = 'fail' | 'lose' | 'hang' | 'late'
 export type Operation =
   | 'acquire'
   | 'append'
+  | 'checkpoint'
+  | 'keep'
   | 'release'
   | 'commands'
   | 'read'
@@ -65,10 +67,20 @@ const owned = (wire: Wire, owner: Ownership): Ownership => ({
   epoch: owner.epoch,
   head: owner.head,
   lost: owner.lost,
+  ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
   append: (events, options) => wire.call('append', () => owner.append(events, options)),
+  ...checkpoints(wire, owner),
   commands: (signal) => wire.stream('commands', () => owner.commands(signal)),
   release: () => wire.call('release', () => owner.release()),
 })
+
+function checkpoints(wire: Wire, { checkpoint, keep }: Ownership): Pick<Ownership, 'checkpoint' | 'keep'> {
+  if (checkpoint === undefined || keep === undefined) return {}
+  return {
+    checkpoint: () => wire.call('checkpoint', () => checkpoint()),
+    keep: (kept) => wire.call('keep', () => keep(kept)),
+  }
+}
 
 interface Wire {
   script: FaultyStore['script']

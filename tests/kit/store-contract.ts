@@ -4,6 +4,7 @@
  */
 import { describe } from 'vitest'
 import { append } from './store-contract/append.ts'
+import { checkpoints, reopenedCheckpoints } from './store-contract/checkpoints.ts'
 import { closing } from './store-contract/closing.ts'
 import { faults } from './store-contract/faults.ts'
 import type { OpenStore } from './store-contract/fixtures.ts'
@@ -22,6 +23,8 @@ export interface Without {
   readonly reopen?: string
   /** It tells no log in pages. */
   readonly pages?: string
+  /** It keeps no checkpoints. */
+  readonly checkpoints?: string
 }
 
 /**
@@ -34,6 +37,10 @@ export function storeContract(name: string, open: OpenStore, without: Without = 
     describe('append', () => append(open))
     describe('reading', () => reading(open))
     describe('pages', () => pages(open, without.pages))
+    describe('checkpoints', () => {
+      checkpoints(open, without.checkpoints)
+      reopenedCheckpoints(open, without.checkpoints ?? without.reopen)
+    })
     describe('mailbox', () => mailbox(open))
     describe('summary', () => summary(open))
     describe('closing', () => closing(open))

@@ -5,7 +5,15 @@
 import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { frozenJson, isRecorded } from '../json.ts'
-import type { AppendOptions, LogStore, Ownership, SessionHeader, SessionSummary, SummaryUpdate } from '../store.ts'
+import type {
+  AppendOptions,
+  Checkpoint,
+  LogStore,
+  Ownership,
+  SessionHeader,
+  SessionSummary,
+  SummaryUpdate,
+} from '../store.ts'
 import { Bell } from './memory/bell.ts'
 import { Commands } from './memory/commands.ts'
 import { MemoryLog } from './memory/log.ts'
@@ -30,6 +38,7 @@ interface StoredSession {
   readonly log: MemoryLog
   readonly mailbox: Mailbox
   summary: OwnersSummary
+  checkpoint?: Checkpoint
   owner?: Owner
   /** Why nobody may wait here any more: the session was deleted, or the store closed. */
   gone?: PawlError
@@ -146,6 +155,17 @@ const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
   async append(events, options) {
     if (owner.ended !== undefined) throw owner.ended
     append(session, events, options)
+  },
+  async checkpoint() {
+    if (owner.ended !== undefined) throw owner.ended
+    // A copy: what its reader does to it changes nothing here.
+    return session.checkpoint && { ...session.checkpoint, body: session.checkpoint.body.slice() }
+  },
+  async keep(checkpoint) {
+    if (owner.ended !== undefined) throw owner.ended
+    const { length } = session.log
+    if (checkpoint.seq > length) throw new SeqConflict(checkpoint.seq, length)
+    session.checkpoint = checkpoint
   },
   commands: (signal) => new Commands(session.mailbox, session.mail, owner, signal),
   async release() {

@@ -25,7 +25,14 @@ const NOTHING: Batch = { rows: [], body: new Uint8Array(0) }
 /** Encodes `events`, whose seqs run on from `events[0].seq`, into rows of bounded size. @throws NotJson */
 export function encodeEvents(events: readonly SessionEvent[]): Batch {
   if (events.length === 0) return NOTHING
-  const packed = packedRows(events).map((row) => ({ row, text: row.end() }))
+  // Recorded events were guarded and frozen; others are guarded here. What is no JSON must not be changed to some.
+  const safe = isRecorded(events) ? events : events.map((event) => frozenJson(event, `event ${event.seq}`))
+  return encodeRows(safe, ({ unpackedLength }) => unpackedLength >= ROW_LENGTH)
+}
+
+/** The same for events that are JSON; `isFull` tells when a row is closed. */
+export function encodeRows(events: readonly SessionEvent[], isFull: (row: RowPacker) => boolean): Batch {
+  const packed = packedRows(events, isFull).map((row) => ({ row, text: row.end() }))
   const body = Buffer.allocUnsafeSlow(packed.reduce((sum, { text }) => sum + bodyBytes(text), 0))
   let offset = 0
   const rows = packed.map(({ row, text }): BatchRow => {
@@ -37,14 +44,12 @@ export function encodeEvents(events: readonly SessionEvent[]): Batch {
   return { rows, body: new Uint8Array(body.buffer, body.byteOffset, body.byteLength) }
 }
 
-function packedRows(events: readonly SessionEvent[]): readonly RowPacker[] {
+function packedRows(events: readonly SessionEvent[], isFull: (row: RowPacker) => boolean): readonly RowPacker[] {
   const rows: RowPacker[] = []
   let open: RowPacker | undefined
-  // Recorded events were guarded and frozen; others are guarded here. What is no JSON must not be changed to some.
-  const safe = isRecorded(events) ? events : events.map((event) => frozenJson(event, `event ${event.seq}`))
-  for (const event of safe) {
+  for (const event of events) {
     // By what is in it already: an event larger than a row ends it, and starts none of its own.
-    if (open === undefined || open.unpackedLength >= ROW_LENGTH) {
+    if (open === undefined || isFull(open)) {
       open = new RowPacker(event.seq)
       rows.push(open)
     }

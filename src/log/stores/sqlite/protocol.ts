@@ -2,6 +2,7 @@
 import type { StoreFailureReason } from '../../errors.ts'
 import type { SummaryUpdate } from '../../store.ts'
 import type { Batch } from './batch.ts'
+import type { Chain } from './checkpoint.ts'
 
 export type Request =
   | {
@@ -15,6 +16,8 @@ export type Request =
   | { readonly kind: 'release'; readonly session: number; readonly epoch: number }
   | { readonly kind: 'post'; readonly name: string; readonly id: string; readonly command: string }
   | { readonly kind: 'delete'; readonly name: string }
+  | SettleRequest
+  | KeepRequest
 
 export interface AppendRequest {
   readonly kind: 'append'
@@ -28,6 +31,26 @@ export interface AppendRequest {
   readonly summary?: SummaryUpdate
 }
 
+/** Makes what lies before `seq` ready for a checkpoint, a bounded part of it. */
+export interface SettleRequest {
+  readonly kind: 'settle'
+  readonly session: number
+  readonly epoch: number
+  readonly seq: number
+  /** How far that is done; from the last checkpoint on, if not said. */
+  readonly chain?: Chain
+}
+
+export interface KeepRequest {
+  readonly kind: 'keep'
+  readonly session: number
+  readonly epoch: number
+  readonly seq: number
+  readonly body: Uint8Array
+  /** What settling came to. */
+  readonly chain?: Chain
+}
+
 export type Reply =
   | {
       readonly kind: 'acquired'
@@ -38,6 +61,8 @@ export type Reply =
       readonly owner: string
     }
   | { readonly kind: 'posted'; readonly session: number }
+  /** `more`: it takes another request. */
+  | { readonly kind: 'settled'; readonly chain: Chain; readonly more: boolean }
   | { readonly kind: 'done' }
   | { readonly kind: 'busy'; readonly owner: string }
   | { readonly kind: 'not-found' }

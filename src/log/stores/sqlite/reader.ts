@@ -3,14 +3,25 @@
  * bounded bytes, each its own query, so a slow reader stops nobody from writing or from shortening the write-ahead log.
  */
 import type { SessionEvent } from '../../events.ts'
-import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary, StoredPage } from '../../store.ts'
+import type {
+  Checkpoint,
+  CommandOutcome,
+  PostedCommand,
+  SessionHeader,
+  SessionSummary,
+  StoredPage,
+} from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
+import { logRows, type RowLimits, type Stretch } from './log-rows.ts'
 import { type StoredRow, unpackStored } from './rows/row.ts'
-import type { Wanted } from './rows/unpacker.ts'
 
 /** A page of the log is closed at whichever comes first. */
-const PAGE = { rows: 512, bytes: 256 * 1024, events: 2_048 }
+const PAGE: RowLimits = { rows: 512, bytes: 256 * 1024, events: 2_048 }
+/** Without deltas a page holds more events. */
+const WIDE_PAGE: RowLimits = { ...PAGE, events: 1 << 20 }
+/** Of rows that are not unpacked. */
+const ROWS: RowLimits = { rows: 512, bytes: 1024 * 1024, events: Number.POSITIVE_INFINITY }
 
 /** What a session is at the time of looking. */
 export interface Found {
@@ -33,6 +44,14 @@ export interface ListFilter {
   readonly dueBefore?: number
 }
 
+/** A checkpoint as the table has it. */
+export interface StoredCheckpoint extends Checkpoint {
+  /** Of the rows before `seq`. */
+  readonly digest: string
+  /** Of the body. */
+  readonly checksum: number
+}
+
 export interface Posted {
   /** Its place in the mailbox. */
   readonly n: number
@@ -47,6 +66,9 @@ export interface Reader {
   page(session: number, from: number, to: number): readonly SessionEvent[]
   /** The same without deltas, save the one that ends the log at `to`; a row each, and empty in the same case. */
   stretch(session: number, from: number, to: number): readonly StoredPage[]
+  /** Rows from the one that holds `from` on, about a megabyte of them. */
+  rows(session: number, stretch: Stretch): readonly StoredRow[]
+  checkpoint(session: number): StoredCheckpoint | undefined
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
   /** Commands without an outcome, after place `n`, at most so many. */
   posted(session: number, n: number, most: number): readonly Posted[]
@@ -73,9 +95,8 @@ export function createReader(connection: Connection): Reader {
       .statement(sql)
       .all(...values)
       .map((row) => columns(path, row))
-  /** From the one that holds `from` to the one that ends at `last`, without what comes after a hole. */
-  const rows = (session: number, from: number, last: number): readonly StoredRow[] =>
-    unbroken(many(BODIES, session, session, from, last).map(storedRow))
+  const rows = (session: number, stretch: Stretch, limits: RowLimits): readonly StoredRow[] =>
+    logRows(connection, session, stretch, limits)
   const json = (text: string, what: string): unknown => {
     try {
       return JSON.parse(text)
@@ -93,16 +114,23 @@ export function createReader(connection: Connection): Reader {
       return { session: row.number('id'), head: row.number('head'), epoch: row.number('epoch'), header }
     },
     head: (session) => one('SELECT head FROM sessions WHERE id = ?', session)?.number('head'),
-    page(session, from, to) {
-      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
-      return end === undefined ? [] : eventsOf(path, rows(session, from, end), { from, to })
-    },
+    page: (session, from, to) => eventsOf(path, rows(session, { from, to }, PAGE), { from, to }),
     stretch(session, from, to) {
-      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows), WIDE)
-      if (end === undefined) return []
       // A row that ends before `from` says that `from` is in none.
-      const found = rows(session, from, end).filter(({ last }) => last >= from)
+      const found = rows(session, { from, to }, WIDE_PAGE).filter(({ last }) => last >= from)
       return found.map((row) => storedPage(path, row, { from, to }))
+    },
+    rows: (session, stretch) => rows(session, stretch, ROWS),
+    checkpoint(session) {
+      const row = one('SELECT seq, digest, checksum, body FROM checkpoints WHERE session = ?', session)
+      return (
+        row && {
+          seq: row.number('seq'),
+          digest: row.text('digest'),
+          checksum: row.number('checksum'),
+          body: row.bytes('body'),
+        }
+      )
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
     posted: (session, n, most) =>
@@ -125,43 +153,6 @@ export function createReader(connection: Connection): Reader {
     },
   }
 }
-
-/** From the row that holds `from`, which need not be its first seq. */
-const FROM_ROW = `session = ? AND first_seq >= coalesce(
-  (SELECT max(first_seq) FROM log WHERE session = ? AND first_seq <= ?), 0)`
-/** `length` of a blob is in the row's head: the body itself is not read. */
-const LENGTHS = `SELECT last_seq, last_seq - first_seq + 1 AS events, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
-const BODIES = `SELECT first_seq, last_seq, encoding, body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
-
-const storedRow = (row: Columns): StoredRow => ({
-  first: row.number('first_seq'),
-  last: row.number('last_seq'),
-  encoding: row.number('encoding'),
-  body: row.bytes('body'),
-})
-
-/** Without deltas a page holds more events. */
-const WIDE = 1 << 20
-
-function pageEnd(rows: readonly Columns[], most: number = PAGE.events): number | undefined {
-  let [bytes, events] = [0, 0]
-  let end: number | undefined
-  for (const row of rows) {
-    bytes += row.number('bytes')
-    events += row.number('events')
-    if (end !== undefined && (bytes > PAGE.bytes || events > most)) break
-    end = row.number('last_seq')
-  }
-  return end
-}
-
-/** The rows up to a hole, if there is one: what comes after it must not be shown. */
-function unbroken(rows: readonly StoredRow[]): readonly StoredRow[] {
-  const hole = rows.findIndex((row, i) => i > 0 && row.first !== (rows[i - 1]?.last ?? 0) + 1)
-  return hole < 0 ? rows : rows.slice(0, hole)
-}
-
-type Stretch = Pick<Wanted, 'from' | 'to'>
 
 /** What lies before a damaged row is shown; the page that begins with it says that it is damaged. */
 function eventsOf(path: string, rows: readonly StoredRow[], stretch: Stretch): readonly SessionEvent[] {

@@ -62,7 +62,7 @@ export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: S
     if (pending.size === 0 && closed === undefined) worker.unref()
   }
 
-  const send = (message: ToWriter): void => worker.postMessage(message)
+  const send = (message: ToWriter): void => worker.postMessage(message, transferred(message))
 
   return {
     ask(request) {
@@ -83,6 +83,13 @@ export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: S
       return closed
     },
   }
+}
+
+/** What goes to the worker without a copy: the store was given a checkpoint's body for good, but a part of a buffer only. */
+function transferred(message: ToWriter): ArrayBuffer[] {
+  if ('close' in message || message.request.kind !== 'keep') return []
+  const { buffer, byteLength } = message.request.body
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : []
 }
 
 function watchExit(): void {
