@@ -38,8 +38,20 @@ const tasks = {
       tell({ head: seq })
     }
   },
+  /** Appends single events for ever and keeps a checkpoint now and then; tells what was acknowledged. */
+  async keep() {
+    const owner = await own()
+    for (let seq = owner.head; ; seq++) {
+      await owner.append([note(seq, { n: seq })], { expectedSeq: seq })
+      tell({ head: seq + 1 })
+      if (seq % 7 !== 6) continue
+      await owner.keep({ seq: seq + 1, body: new Uint8Array(Buffer.from(`up to ${seq + 1}`)) })
+      tell({ kept: seq + 1 })
+    }
+  },
   /** Appends two events and never hears of it: killed at once, or asleep while its writer's thread works, until killed. */
   async unheard() {
+    stay()
     const owner = await own()
     await owner.append([note(owner.head, { heard: true })], { expectedSeq: owner.head })
     await writerIsThere

@@ -49,6 +49,8 @@ export function commitGroup(ledger: Ledger, requests: readonly Request[], option
 function groupSize(requests: readonly Request[], bounds: GroupBounds): number {
   let bytes = 0
   for (const [i, request] of requests.entries()) {
+    // Rows that are merged are not found again by an append whose commit is in doubt, so nothing shares their transaction.
+    if (request.kind === 'settle' || request.kind === 'keep') return Math.max(1, i)
     if (request.kind === 'append') bytes += request.batch.body.byteLength
     if (i > 0 && (bytes > bounds.bytes || i >= bounds.requests)) return i
   }

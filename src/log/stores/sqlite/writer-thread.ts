@@ -82,7 +82,7 @@ export function startThread(data: Omit<WriterData, 'done'>, { onReady, onDeath }
     if (pending.size === 0 && closed === undefined) worker.unref()
   }
 
-  const send = (message: ToWriter): void => worker.postMessage(message)
+  const send = (message: ToWriter): void => worker.postMessage(message, transferred(message))
 
   return {
     take({ owner, held }) {
@@ -106,6 +106,13 @@ export function startThread(data: Omit<WriterData, 'done'>, { onReady, onDeath }
       return closed
     },
   }
+}
+
+/** What goes to the worker without a copy: the store was given a checkpoint's body for good, but a part of a buffer only. */
+function transferred(message: ToWriter): ArrayBuffer[] {
+  if (!('request' in message) || message.request.kind !== 'keep') return []
+  const { buffer, byteLength } = message.request.body
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : []
 }
 
 function watchExit(): void {

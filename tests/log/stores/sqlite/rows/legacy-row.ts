@@ -1,15 +1,18 @@
-/**
- * How events lie in a row: a JSON array of them, where neighbouring deltas of one block, most of any log, are one item
- * that says once what they share. An item that is itself an array is such a run; what is unpacked equals what was packed,
- * the order of keys included.
- */
-import type { SessionEvent } from '../../events.ts'
-import { frozenJson } from '../../json.ts'
+/** How 0.1.0 packed a row, kept as it was: what it wrote is read for ever. */
+import type { SessionEvent } from '../../../../../src/log/events.ts'
+import { frozenJson } from '../../../../../src/log/json.ts'
+import type { StoredRow } from '../../../../../src/log/stores/sqlite/rows/row.ts'
 
-/** `log.encoding`: a JSON array of events. */
-export const JSON_ARRAY = 1
-/** `log.encoding`: the same with runs. */
-export const JSON_RUNS = 2
+const JSON_ARRAY = 1
+const JSON_RUNS = 2
+
+/** The row of `events` as 0.1.0 wrote it. */
+export function legacyRow(events: readonly SessionEvent[]): StoredRow {
+  const row = new RowText(events[0]?.seq ?? 0)
+  for (const event of events) row.add(event)
+  const body = Buffer.from(row.end())
+  return { first: row.first, last: row.last, encoding: row.encoding, body }
+}
 
 /** What the deltas of a run share: turn, step, attempt, type, index. */
 type Shared = readonly [number, number, number, string, number]
@@ -24,7 +27,7 @@ interface Delta {
 }
 
 /** Events of one row on their way into it, from `first` on. */
-export class RowText {
+class RowText {
   readonly first: number
   /** Characters of the events as they would be unpacked, more or less. */
   length = 0
@@ -103,39 +106,4 @@ function has(value: unknown, keys: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false
   const found = Object.keys(value)
   return found.length === keys.length && found.every((key, i) => key === keys[i])
-}
-
-/** The events of a row's parsed JSON from seq `first` on, or undefined where it is not what `RowText` makes. */
-export function unpack(parsed: unknown, first: number): SessionEvent[] | undefined {
-  if (!Array.isArray(parsed)) return undefined
-  const events: SessionEvent[] = []
-  for (const item of parsed) {
-    if (!Array.isArray(item)) events.push(item)
-    else if (isRun(item)) unpackRun(item, first + events.length, events)
-    else return undefined
-  }
-  return events
-}
-
-function isRun(item: readonly unknown[]): item is Run {
-  const [time, shared, texts, later] = item
-  return (
-    Number.isSafeInteger(time) &&
-    Array.isArray(shared) &&
-    shared.length === 5 &&
-    Array.isArray(texts) &&
-    texts.every((text) => typeof text === 'string') &&
-    Array.isArray(later) &&
-    (later.length === 0 || later.length === texts.length - 1)
-  )
-}
-
-function unpackRun([start, shared, texts, later]: Run, first: number, into: SessionEvent[]): void {
-  const [turn, step, attempt, type, index] = shared
-  let time = start
-  texts.forEach((text, i) => {
-    if (i > 0) time += later[i - 1] ?? 0
-    const chunk = { type, index, text }
-    into.push({ type: 'assistant/chunk', seq: first + i, time, data: { turn, step, attempt, chunk } } as SessionEvent)
-  })
 }
