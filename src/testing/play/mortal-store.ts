@@ -45,6 +45,10 @@ function mortal(owner: Ownership, death: AbortSignal, changed: () => void): Owne
       if (death.aborted) return never
       changed()
     },
+    ...(owner.checkpoint === undefined ? {} : { checkpoint: async () => owner.checkpoint?.() }),
+    ...(owner.keep === undefined ? {} : { keep: (kept) => (death.aborted ? never : (owner.keep?.(kept) ?? never)) }),
+    // Often, so that lives of a few dozen events are opened from checkpoints too.
+    keepEvery: 25,
     commands: (signal) => owner.commands(AbortSignal.any([signal, death])),
     release: async () => (death.aborted ? undefined : owner.release()),
   }
