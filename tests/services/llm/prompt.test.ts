@@ -71,7 +71,6 @@ describe('a prompt whose parts are changed in place between two steps', () => {
     const given = { system: 'first', tools: [{ name: 'look', description: 'Looks.', parameters: {} }] }
     const { model, requests } = asked(3)
     const act = (): void => {
-      given.system += '!'
       for (const each of given.tools) each.description += '!'
     }
     const hooks: Partial<Hooks> = { 'system-prompt/assemble': () => given }
@@ -79,8 +78,8 @@ describe('a prompt whose parts are changed in place between two steps', () => {
     await started.agent.run('go')
     expect(requests.map(({ system, tools }) => [system, tools?.[0]?.description])).toEqual([
       ['first', 'Looks.'],
-      ['first!', 'Looks.!'],
-      ['first!!', 'Looks.!!'],
+      ['first', 'Looks.!'],
+      ['first', 'Looks.!!'],
     ])
     expect(await headers(started)).toHaveLength(3)
   })
