@@ -95,7 +95,16 @@ const chunk = fc.oneof(
     replayState: open({ response: anything }),
   }),
 )
-const answer = fc.array(chunk, { maxLength: 6 })
+const call = words.map((said): readonly StreamChunk[] => [
+  { type: 'block-start', index: 0, blockType: 'tool-call' },
+  {
+    type: 'block-end',
+    index: 0,
+    block: { type: 'tool-call', id: 'c1', name: 'echo', arguments: JSON.stringify({ said }) },
+  },
+  { type: 'finish', reason: { kind: 'tool-calls' } },
+])
+const answer = fc.oneof(fc.array(chunk, { maxLength: 6 }), call)
 const outcome = fc.oneof(
   open({ kind: fc.constant('ok'), value: anything, content: mostly(fc.array(block, { maxLength: 2 })) }),
   open({
