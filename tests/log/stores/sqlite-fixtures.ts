@@ -124,7 +124,8 @@ export function ledgerBench(wrap = (connection: Connection): Connection => conne
   })
   // However slow the machine is.
   const bounds = { ...GROUP, ms: Number.POSITIVE_INFINITY }
-  const commit = (...requests: Request[]): readonly Reply[] => commitGroup(ledger, requests, { busyTimeoutMs: 100, bounds })
+  const commit = (...requests: Request[]): readonly Reply[] =>
+    commitGroup(ledger, requests, { busyTimeoutMs: 100, bounds })
   return {
     path,
     connection,
