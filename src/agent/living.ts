@@ -143,7 +143,7 @@ export class LivingAgent
 
   save(): Json {
     return savedAgent({
-      state: this.actor.getSnapshot(),
+      state: this.#folding?.snapshot() ?? this.actor.getSnapshot(),
       at: this.#at,
       lastEvent: this.#lastDurable ?? null,
       lastReason: this.#lastReason ?? null,

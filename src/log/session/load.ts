@@ -44,10 +44,8 @@ export async function load(
   const found = checkpoints && (await findCheckpoint(ownership, patience, checkpoints))
   const folded = createFolded(found?.content.folds)
   const from = folded.nextSeq
-  let step: Step = 'closed'
   const take = (event: SessionEvent): void => {
     placeStored(folded, event)
-    step = stepAfter(step, event)
     onLoaded(event)
   }
   const doing = `read session "${header.id}"`
@@ -65,7 +63,7 @@ export async function load(
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
   // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
-  if (from < head || from === 0) checkPairing(folded, step)
+  if (from < head || from === 0) checkPairing(folded)
   return found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: found.bytes } }
 }
 
@@ -98,21 +96,25 @@ async function findCheckpoint(
 function takePage(folded: Folded, page: StoredPage, take: (event: SessionEvent) => void): void {
   const { first, count, time, events, formed } = page
   if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
-  events.forEach((event, i) => {
+  for (const [i, event] of events.entries()) {
     const { seq } = event
     if (!(seq >= folded.nextSeq && seq < first + count)) throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
-    if (formed[i] !== true) return take(validateStored(event, seq, folded.lastTime))
-    if (!(Number.isSafeInteger(event.time) && event.time >= folded.lastTime)) {
-      throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${event.time} is before ${folded.lastTime}`)
-    }
-    take(KEPT.has(event.type) ? freeze(event) : event)
-  })
+    if (formed[i] === true) take(placedFormed(event, folded.lastTime))
+    else take(validateStored(event, seq, folded.lastTime))
+  }
   if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
   folded.skipTo(first + count, time)
 }
 
-/** What is kept of a log, and shown. */
-const KEPT: ReadonlySet<string> = new Set(['user/message', 'assistant/message', 'tool/result', 'agent/inbox/spliced'])
+/** A formed event in its time, frozen as what was recorded is. */
+function placedFormed(event: SessionEvent, lastTime: number): SessionEvent {
+  const { seq, time, type } = event
+  if (!(Number.isSafeInteger(time) && time >= lastTime)) {
+    throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${time} is before ${lastTime}`)
+  }
+  // Of chunks nothing is kept.
+  return type === 'assistant/chunk' ? event : freeze(event)
+}
 
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
@@ -131,24 +133,8 @@ async function refuseFenced(ownership: Ownership, patience: Patience): Promise<v
   }
 }
 
-/** `calling`: open, and its answer has calls, which need no result yet. */
-type Step = 'closed' | 'open' | 'calling'
-
-function stepAfter(step: Step, event: SessionEvent): Step {
-  switch (event.type) {
-    case 'step/start':
-      return 'open'
-    case 'step/end':
-      return 'closed'
-    case 'assistant/message':
-      return step !== 'closed' && event.data.calls.length > 0 ? 'calling' : step
-    default:
-      return step
-  }
-}
-
 /** No provider takes a history with a call unanswered, so every later request would fail. */
-function checkPairing({ surface, nextSeq }: Folded, step: Step): void {
+function checkPairing({ surface, nextSeq, step }: Folded): void {
   const messages = surface.messages()
   const answer = messages.findLastIndex(({ role }) => role === 'assistant')
   const wrong = unpaired(step === 'calling' ? messages.slice(0, answer) : messages)

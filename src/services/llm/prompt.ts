@@ -30,8 +30,7 @@ function promptOf(tools: ReadonlyMap<string, Tool>, system: string | undefined):
   const known = last.get(tools)
   if (known !== undefined && known.system === system) return known
   const schemas =
-    known?.tools ??
-    toJson([...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1)))
+    known?.tools ?? toJson([...tools.values()].map((tool) => tool.schema).sort((a, b) => (a.name < b.name ? -1 : 1)))
   const prompt = Object.freeze({ ...(system === undefined ? {} : { system }), tools: schemas }) as unknown as Prompt
   last.set(tools, prompt)
   own.add(prompt)

@@ -22,6 +22,8 @@ export interface TextMask {
   push(piece: string): string
   /** What was held, masked; the text is over, and another may begin. */
   end(): string
+  /** How many characters are held. */
+  readonly held: number
 }
 
 export interface Mask {
@@ -165,6 +167,9 @@ function createTextMask({ mayBegin, suspects, find, open }: Rules): TextMask {
       const said = say(text, find(text, before.length), text.length)
       before = ''
       return said
+    },
+    get held() {
+      return held.length
     },
   }
 }

@@ -95,7 +95,8 @@ function plainCopy(value: unknown): unknown {
   const copy: Record<string, unknown> = {}
   for (const key of Object.keys(value)) {
     const item = plainCopy((value as Record<string, unknown>)[key])
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true })
+    if (key === '__proto__')
+      Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true })
     else copy[key] = item
   }
   return copy
