@@ -21,12 +21,15 @@ export const chat = {
   peers: true,
   async run(pace) {
     const long = ENTRIES.filter(({ name }) => name === 'floor' || name === 'pawl')
-    return [await late(ENTRIES, pace.of(200, 60), pace), await late(long, pace.of(2_000, 300), pace)]
+    return [
+      await late('chat', ENTRIES, pace.of(200, 20), pace),
+      await late('chat-long', long, pace.of(2_000, 100), pace),
+    ]
   },
 }
 
-/** @param {typeof ENTRIES} entries @param {number} turns @param {import('../harness/pace.mjs').Pace} pace */
-async function late(entries, turns, pace) {
+/** @param {string} id @param {typeof ENTRIES} entries @param {number} turns @param {import('../harness/pace.mjs').Pace} pace */
+async function late(id, entries, turns, pace) {
   const spec = { turns, deltas: DELTAS }
   const measured = await compare(entries, { workload: 'chat', spec, script: { deltas: DELTAS } }, pace)
   const rows = standing(measured, { key: 'last', pawl: 'Pawl' }).map((row, i) => ({
@@ -36,6 +39,7 @@ async function late(entries, turns, pace) {
   }))
   const { keeps, warm, ...columns } = columnsOf(`ms, turn ${turns}`)
   return {
+    id,
     title: `Turn ${turns} of a conversation`,
     columns: { ...columns, early: 'ms, turn 10', growth: 'growth', keeps, warm },
     rows,

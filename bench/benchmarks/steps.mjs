@@ -2,9 +2,6 @@
 import { compare } from '../harness/compare.mjs'
 import { columnsOf, standing } from '../harness/standing.mjs'
 
-const SPEC = { steps: 50, deltas: 20 }
-const WORK = { workload: 'steps', spec: SPEC, script: SPEC }
-
 const IN_MEMORY = [
   { title: 'a while loop', name: 'floor' },
   { title: 'Pawl', name: 'pawl' },
@@ -26,11 +23,18 @@ export const steps = {
   about: 'one turn of 50 steps, 20 deltas and a tool call each, and a final answer',
   peers: true,
   async run(pace) {
+    const spec = { steps: pace.of(50, 8), deltas: 20 }
+    const work = { workload: 'steps', spec, script: spec }
     const columns = columnsOf('ms per step')
     const of = { key: 'msPerStep', pawl: 'Pawl' }
     return [
-      { title: 'Steps in memory', columns, rows: standing(await compare(IN_MEMORY, WORK, pace), of) },
-      { title: 'Steps on disk', columns, rows: standing(await compare(DURABLE, WORK, pace), of) },
+      {
+        id: 'steps-memory',
+        title: 'Steps in memory',
+        columns,
+        rows: standing(await compare(IN_MEMORY, work, pace), of),
+      },
+      { id: 'steps-disk', title: 'Steps on disk', columns, rows: standing(await compare(DURABLE, work, pace), of) },
     ]
   },
 }

@@ -32,26 +32,39 @@ export async function start({ script, store, folder }) {
     return RESULT
   }
 
-  /** @param {Message[]} history @param {string} prompt */
-  async function turn(history, prompt) {
-    let parts = /** @type {(Part | Message)[]} */ ([add(history, { role: 'user', text: prompt })])
-    for (;;) {
-      await log?.(parts)
-      parts = []
-      let text = ''
-      let call = -1
-      for await (const part of model(history)) {
-        parts.push(part)
-        if (part.type === 'call') call = part.n
-        else {
-          text += part.text
-          counts.now.deltas += 1
+  class Floor {
+    /** @type {Message[]} */
+    #history = []
+
+    /** @param {string} prompt */
+    async turn(prompt) {
+      let parts = /** @type {(Part | Message)[]} */ ([this.#add({ role: 'user', text: prompt })])
+      for (;;) {
+        await log?.(parts)
+        parts = []
+        let text = ''
+        let call = -1
+        for await (const part of model(this.#history)) {
+          parts.push(part)
+          if (part.type === 'call') call = part.n
+          else {
+            text += part.text
+            counts.now.deltas += 1
+          }
         }
+        parts.push(this.#add({ role: 'assistant', text }))
+        await log?.(parts)
+        if (call < 0) return
+        parts = [this.#add({ role: 'tool', text: await look(call) })]
       }
-      parts.push(add(history, { role: 'assistant', text }))
-      await log?.(parts)
-      if (call < 0) return
-      parts = [add(history, { role: 'tool', text: await look(call) })]
+    }
+
+    async close() {}
+
+    /** @param {Message} message */
+    #add(message) {
+      this.#history.push(message)
+      return message
     }
   }
 
@@ -59,19 +72,11 @@ export async function start({ script, store, folder }) {
     keeps: log === undefined ? 'nothing' : 'every delta; two synced commits a step, no more',
     async open() {
       asked = 0
-      /** @type {Message[]} */
-      const history = []
-      return { turn: (prompt) => turn(history, prompt), close: async () => {} }
+      return new Floor()
     },
     seen: counts.take,
     end: async () => log?.close(),
   }
-}
-
-/** @param {Message[]} history @param {Message} message */
-function add(history, message) {
-  history.push(message)
-  return message
 }
 
 /** Resolves when what it was given is on disk. @param {string} path */

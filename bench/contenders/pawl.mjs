@@ -5,6 +5,9 @@ import { memoryStore, sqliteStore } from '../../dist/log.js'
 import { counters } from '../harness/contender.mjs'
 import { answersOf, RESULT } from '../harness/script.mjs'
 
+/** @typedef {import('../../dist/index.js').Agent} Agent */
+/** @typedef {import('../harness/contender.mjs').Chat} Chat */
+
 const KEEPS = {
   memory: 'nothing',
   sqlite: 'every event, every delta; synced before each effect',
@@ -43,58 +46,69 @@ export async function start({ script, store: kind, folder, unwatched = false }) 
     async open(id) {
       asked = 0
       const agent = await createAgent({ ...options, sessionId: id })
-      const reader = unwatched ? undefined : follow(agent, counts)
-      return {
-        async turn(prompt) {
-          const { reason } = await agent.run(prompt)
-          if (reason.kind !== 'completed') throw new Error(`The turn ended with ${JSON.stringify(reason)}`)
-        },
-        async close() {
-          await agent.close()
-          await reader
-        },
-        logged: () => deltasOf(agent),
-        ...('hibernate' in agent && { hibernate: async () => hibernate(agent) }),
-      }
+      return new PawlChat(agent, unwatched ? undefined : follow(agent, counts))
     },
     seen: counts.take,
-    end: () => store[Symbol.asyncDispose](),
+    end: async () => store[Symbol.asyncDispose](),
   }
 }
 
-/** @param {import('../../dist/index.js').Agent} agent @param {ReturnType<typeof counters>} counts */
-async function follow(agent, counts) {
-  for await (const event of agent.session.events({ live: true })) if (isDelta(event)) counts.now.deltas += 1
+/** A class, so that an idle one weighs hardly more than its agent. @implements {Chat} */
+class PawlChat {
+  #agent
+  #reader
+
+  /** @param {Agent} agent @param {Promise<void> | undefined} reader */
+  constructor(agent, reader) {
+    this.#agent = agent
+    this.#reader = reader
+  }
+
+  /** @param {string} prompt */
+  async turn(prompt) {
+    const { reason } = await this.#agent.run(prompt)
+    if (reason.kind !== 'completed') throw new Error(`The turn ended with ${JSON.stringify(reason)}`)
+  }
+
+  async close() {
+    await this.#agent.close()
+    await this.#reader
+  }
+
+  async logged() {
+    let deltas = 0
+    for await (const event of this.#agent.session.events()) if (isDelta(event)) deltas += 1
+    return deltas
+  }
+
+  /** Whether there is such a thing in the build at hand. */
+  async hibernate() {
+    const able = /** @type {Agent & { hibernate?: () => unknown }} */ (this.#agent)
+    await able.hibernate?.()
+    return able.hibernate !== undefined
+  }
 }
 
-/** @param {import('../../dist/index.js').Agent} agent */
-async function deltasOf(agent) {
-  let deltas = 0
-  for await (const event of agent.session.events()) if (isDelta(event)) deltas += 1
-  return deltas
+/** @param {Agent} agent @param {ReturnType<typeof counters>} counts */
+async function follow(agent, counts) {
+  for await (const event of agent.session.events({ live: true })) if (isDelta(event)) counts.now.deltas += 1
 }
 
 /** @param {import('../../dist/log.js').SessionEvent} event */
 export const isDelta = ({ type, data }) => type === 'assistant/chunk' && data.chunk.type === 'text-delta'
 
-/** Builds before it do without. @param {object} agent */
-async function hibernate(agent) {
-  const able = /** @type {{ hibernate(): unknown }} */ (agent)
-  await able.hibernate()
-}
-
 /** One answer as an adapter streams it. @param {import('../harness/script.mjs').Answer} answer */
 export async function* said({ deltas, call }) {
-  /** @typedef {import('../../dist/adapters.js').StreamChunk} StreamChunk */
-  yield /** @type {StreamChunk} */ ({ type: 'block-start', index: 0, blockType: 'text' })
-  for (const text of deltas) yield /** @type {StreamChunk} */ ({ type: 'text-delta', index: 0, text })
-  yield /** @type {StreamChunk} */ ({ type: 'block-end', index: 0, block: { type: 'text', text: deltas.join('') } })
+  /** @typedef {import('../../dist/index.js').StreamChunk} StreamChunk */
+  yield/** @type {StreamChunk} */ ({ type: 'block-start', index: 0, blockType: 'text' })
+  for (const text of deltas) yield/** @type {StreamChunk} */ ({ type: 'text-delta', index: 0, text })
+  yield/** @type {StreamChunk} */ ({ type: 'block-end', index: 0, block: { type: 'text', text: deltas.join('') } })
   if (call !== undefined) yield* asking(call)
-  yield /** @type {StreamChunk} */ ({ type: 'usage', usage: { inputTokens: 100, outputTokens: deltas.length } })
-  yield /** @type {StreamChunk} */ ({ type: 'finish', reason: { kind: call === undefined ? 'stop' : 'tool-calls' } })
+  yield/** @type {StreamChunk} */ ({ type: 'usage', usage: { inputTokens: 100, outputTokens: deltas.length } })
+  yield/** @type {StreamChunk} */ ({ type: 'finish', reason: { kind: call === undefined ? 'stop' : 'tool-calls' } })
 }
 
-/** @param {{ readonly n: number }} call @returns {import('../../dist/adapters.js').StreamChunk[]} */
+/** @param {{ readonly n: number }} call @returns {import('../../dist/index.js').StreamChunk[]} */
 function asking(call) {
   const named = { id: `call-${call.n}`, name: 'look' }
   const text = JSON.stringify(call)

@@ -20,7 +20,7 @@ import { existsSync } from 'node:fs'
  * @property {(prompt: string) => Promise<void>} turn From a message to the end of its answer, and all that is promised of it.
  * @property {() => Promise<void>} close
  * @property {() => Promise<number>} [logged] The deltas in its log.
- * @property {() => Promise<void>} [hibernate]
+ * @property {() => Promise<boolean>} [hibernate] False if it cannot.
  */
 
 /**

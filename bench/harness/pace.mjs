@@ -15,6 +15,14 @@
 export function paceOf({ quick, rounds }) {
   const agreement = 0.05
   return quick
-    ? { quick, rounds: rounds ?? 2, sampleMs: 40, leastWarmMs: 0, mostWarmMs: 250, agreement, of: (_, small) => small }
-    : { quick, rounds: rounds ?? 5, sampleMs: 400, leastWarmMs: 2_000, mostWarmMs: 8_000, agreement, of: (full) => full }
+    ? { quick, rounds: rounds ?? 2, sampleMs: 20, leastWarmMs: 0, mostWarmMs: 60, agreement, of: (_, small) => small }
+    : {
+        quick,
+        rounds: rounds ?? 5,
+        sampleMs: 400,
+        leastWarmMs: 2_000,
+        mostWarmMs: 8_000,
+        agreement,
+        of: (full) => full,
+      }
 }

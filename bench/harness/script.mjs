@@ -21,7 +21,8 @@ export const RESULT = 'nothing unusual'
 const VARIETY = 64
 
 /** None may begin a secret: Pawl holds such a word until it knows, and then says two pieces as one. */
-const WORDS = `the log remembers what one turn did and every step leaves its trace before an effect happens so nobody has to
+const WORDS =
+  `the log remembers what one turn did and every step leaves its trace before an effect happens so nobody has to
 guess which call was made when power failed while readers follow events in order from any place history never changes under
 its feet small pieces of text arrive one after another like rain on the roof`.split(/\s+/)
 

@@ -13,7 +13,10 @@ const require = createRequire(import.meta.url)
 /** @param {string} path @returns {Sqlite} */
 export function openSqlite(path) {
   const builtIn = process.getBuiltinModule('node:sqlite')
-  if (builtIn !== undefined) return new builtIn.DatabaseSync(path)
+  if (builtIn !== undefined) {
+    const { DatabaseSync } = /** @type {{ DatabaseSync: new (path: string) => Sqlite }} */ (builtIn)
+    return new DatabaseSync(path)
+  }
   const Database = require('libsql')
   return new Database(path)
 }

@@ -12,13 +12,14 @@
 
 /**
  * @typedef {object} Table
+ * @property {string} id What the budget and the picture find it by.
  * @property {string} title
  * @property {Readonly<Record<string, string>>} columns Key in a row to the words above it.
  * @property {readonly Row[]} rows
  * @property {string} [note] What a reader must know who reads only this.
  */
 
-/** As Markdown, its columns padded so that it is a table without being rendered. @param {Table} table */
+/** As Markdown, its columns padded so that it is a table without being rendered. @param {Omit<Table, 'id'>} table */
 export function linesOf({ title, columns, rows, note }) {
   const keys = Object.keys(columns)
   const cells = [Object.values(columns), ...rows.map((row) => keys.map((key) => shown(row[key])))]
@@ -28,7 +29,14 @@ export function linesOf({ title, columns, rows, note }) {
     `| ${of.map((cell, i) => (right[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join(' | ')} |`
   const rule = widths.map((width, i) => (right[i] ? `${'-'.repeat(width - 1)}:` : '-'.repeat(width)))
   const [head = [], ...body] = cells
-  return [`**${title}**`, '', line(head), line(rule), ...body.map(line), ...(note === undefined ? [] : ['', note])].join('\n')
+  return [
+    `**${title}**`,
+    '',
+    line(head),
+    line(rule),
+    ...body.map(line),
+    ...(note === undefined ? [] : ['', note]),
+  ].join('\n')
 }
 
 /** @param {number | string | undefined} value */

@@ -39,25 +39,30 @@ export async function start({ script }) {
     },
   })
 
+  class Chat {
+    /** @type {import('ai').ModelMessage[]} */
+    #messages = []
+
+    /** @param {string} prompt */
+    async turn(prompt) {
+      this.#messages.push({ role: 'user', content: prompt })
+      const stopWhen = stepCountIs((script.steps ?? 0) + 1)
+      const result = streamText({ model, messages: this.#messages, tools: { look }, stopWhen })
+      for await (const part of result.fullStream) {
+        if (part.type === 'text-delta') counts.now.deltas += 1
+        if (part.type === 'error') throw part.error
+      }
+      this.#messages.push(...(await result.response).messages)
+    }
+
+    async close() {}
+  }
+
   return {
     keeps: 'nothing',
     async open() {
       asked = 0
-      /** @type {import('ai').ModelMessage[]} */
-      const messages = []
-      return {
-        async turn(prompt) {
-          messages.push({ role: 'user', content: prompt })
-          const stopWhen = stepCountIs((script.steps ?? 0) + 1)
-          const result = streamText({ model, messages, tools: { look }, stopWhen })
-          for await (const part of result.fullStream) {
-            if (part.type === 'text-delta') counts.now.deltas += 1
-            if (part.type === 'error') throw part.error
-          }
-          messages.push(...(await result.response).messages)
-        },
-        close: async () => {},
-      }
+      return new Chat()
     },
     seen: counts.take,
     end: async () => {},

@@ -5,8 +5,8 @@ import { AIMessageChunk } from '@langchain/core/messages'
 import { ChatGenerationChunk } from '@langchain/core/outputs'
 import { tool } from '@langchain/core/tools'
 import { MemorySaver } from '@langchain/langgraph'
-import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import { createReactAgent } from '@langchain/langgraph/prebuilt'
+import { SqliteSaver } from '@langchain/langgraph-checkpoint-sqlite'
 import { z } from 'zod'
 import { counters } from '../harness/contender.mjs'
 import { answersOf, RESULT } from '../harness/script.mjs'
@@ -34,20 +34,31 @@ export async function start({ script, store, folder }) {
   const durability = store === 'sqlite-full' ? /** @type {const} */ ('sync') : undefined
   const recursionLimit = 2 * (script.steps ?? 0) + 10
 
+  class Chat {
+    #id
+
+    /** @param {string} id */
+    constructor(id) {
+      this.#id = id
+    }
+
+    /** @param {string} prompt */
+    async turn(prompt) {
+      const config = { configurable: { thread_id: this.#id }, recursionLimit, ...(durability && { durability }) }
+      const input = { messages: [{ role: 'user', content: prompt }] }
+      for await (const [message] of await graph.stream(input, { ...config, streamMode: 'messages' })) {
+        if (message instanceof AIMessageChunk && message.content !== '') counts.now.deltas += 1
+      }
+    }
+
+    async close() {}
+  }
+
   return {
     keeps: KEEPS[store],
     async open(id) {
       model.asked = 0
-      const config = { configurable: { thread_id: id }, recursionLimit, ...(durability && { durability }) }
-      return {
-        async turn(prompt) {
-          const input = { messages: [{ role: 'user', content: prompt }] }
-          for await (const [message] of await graph.stream(input, { ...config, streamMode: 'messages' })) {
-            if (message instanceof AIMessageChunk && message.content !== '') counts.now.deltas += 1
-          }
-        },
-        close: async () => {},
-      }
+      return new Chat(id)
     },
     seen: counts.take,
     async end() {
@@ -77,6 +88,7 @@ class Fake extends BaseChatModel {
     return this
   }
 
+  /** @override @returns {Promise<never>} */
   async _generate() {
     throw new Error('It is asked to stream')
   }

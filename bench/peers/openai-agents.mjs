@@ -35,25 +35,29 @@ export async function start({ script }) {
   const agent = new Agent({ name: 'bench', model, tools: [look] })
   const runner = new Runner({ tracingDisabled: true })
 
+  class Chat {
+    /** @type {import('@openai/agents-core').AgentInputItem[]} */
+    #history = []
+
+    /** @param {string} prompt */
+    async turn(prompt) {
+      const input = [...this.#history, /** @type {const} */ ({ type: 'message', role: 'user', content: prompt })]
+      const result = await runner.run(agent, input, { stream: true, maxTurns: (script.steps ?? 0) + 1 })
+      for await (const event of result) {
+        if (event.type === 'raw_model_stream_event' && event.data.type === 'output_text_delta') counts.now.deltas += 1
+      }
+      await result.completed
+      this.#history = result.history
+    }
+
+    async close() {}
+  }
+
   return {
     keeps: 'nothing',
     async open() {
       asked = 0
-      /** @type {import('@openai/agents-core').AgentInputItem[]} */
-      let history = []
-      return {
-        async turn(prompt) {
-          const input = [...history, /** @type {const} */ ({ type: 'message', role: 'user', content: prompt })]
-          const result = await runner.run(agent, input, { stream: true, maxTurns: (script.steps ?? 0) + 1 })
-          for await (const event of result) {
-            if (event.type === 'raw_model_stream_event' && event.data.type === 'output_text_delta')
-              counts.now.deltas += 1
-          }
-          await result.completed
-          history = result.history
-        },
-        close: async () => {},
-      }
+      return new Chat()
     },
     seen: counts.take,
     end: async () => {},
@@ -63,13 +67,14 @@ export async function start({ script }) {
 /** @param {import('../harness/script.mjs').Answer} answer @param {number} n */
 function responseOf({ deltas, call }, n) {
   const text = { type: /** @type {const} */ ('output_text'), text: deltas.join('') }
+  const said = { type: /** @type {const} */ ('message'), role: /** @type {const} */ ('assistant') }
   const status = /** @type {const} */ ('completed')
   const tokens = deltas.length
   return {
     id: `response-${n}`,
     usage: new Usage({ requests: 1, inputTokens: 100, outputTokens: tokens, totalTokens: 100 + tokens }),
     output: [
-      { type: /** @type {const} */ ('message'), id: `message-${n}`, role: 'assistant', status, content: [text] },
+      { ...said, id: `message-${n}`, status, content: [text] },
       ...(call === undefined ? [] : [{ ...callOf(call), status }]),
     ],
   }

@@ -1,6 +1,6 @@
 /** pi: its stateful `Agent`, listened to; the transcript is in its state. */
 import { Agent } from '@earendil-works/pi-agent-core'
-import { AssistantMessageEventStream } from '@earendil-works/pi-ai'
+import { createAssistantMessageEventStream } from '@earendil-works/pi-ai'
 import { Type } from 'typebox'
 import { counters } from '../harness/contender.mjs'
 import { answersOf, RESULT } from '../harness/script.mjs'
@@ -53,16 +53,32 @@ export async function start({ script }) {
       agent.subscribe((event) => {
         if (event.type === 'message_update' && event.assistantMessageEvent.type === 'text_delta') counts.now.deltas += 1
       })
-      return { turn: (prompt) => agent.prompt(prompt), close: async () => {} }
+      return new Chat(agent)
     },
     seen: counts.take,
     end: async () => {},
   }
 }
 
+class Chat {
+  #agent
+
+  /** @param {Agent} agent */
+  constructor(agent) {
+    this.#agent = agent
+  }
+
+  /** @param {string} prompt */
+  turn(prompt) {
+    return this.#agent.prompt(prompt)
+  }
+
+  async close() {}
+}
+
 /** One answer as its providers stream it: one message that grows, beside each event. @param {import('../harness/script.mjs').Answer} answer */
 function said({ deltas, call }) {
-  const stream = new AssistantMessageEventStream()
+  const stream = createAssistantMessageEventStream()
   const text = { type: /** @type {const} */ ('text'), text: '' }
   /** @type {import('@earendil-works/pi-ai').AssistantMessage} */
   const partial = {
@@ -71,7 +87,13 @@ function said({ deltas, call }) {
     api: model.api,
     provider: model.provider,
     model: model.id,
-    usage: { ...NO_COST, input: 100, output: deltas.length, totalTokens: 100 + deltas.length, cost: { ...NO_COST, total: 0 } },
+    usage: {
+      ...NO_COST,
+      input: 100,
+      output: deltas.length,
+      totalTokens: 100 + deltas.length,
+      cost: { ...NO_COST, total: 0 },
+    },
     stopReason: call === undefined ? 'stop' : 'toolUse',
     timestamp: Date.now(),
   }
@@ -88,12 +110,17 @@ function said({ deltas, call }) {
 }
 
 /**
- * @param {AssistantMessageEventStream} stream
+ * @param {ReturnType<typeof createAssistantMessageEventStream>} stream
  * @param {import('@earendil-works/pi-ai').AssistantMessage} partial
  * @param {{ readonly n: number }} call
  */
 function ask(stream, partial, call) {
-  const toolCall = { type: /** @type {const} */ ('toolCall'), id: `call-${call.n}`, name: 'look', arguments: { n: call.n } }
+  const toolCall = {
+    type: /** @type {const} */ ('toolCall'),
+    id: `call-${call.n}`,
+    name: 'look',
+    arguments: { n: call.n },
+  }
   partial.content.push(toolCall)
   stream.push({ type: 'toolcall_start', contentIndex: 1, partial })
   stream.push({ type: 'toolcall_delta', contentIndex: 1, delta: JSON.stringify(call), partial })

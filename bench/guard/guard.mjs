@@ -1,0 +1,90 @@
+/**
+ * Counts instead of timing: `npm run bench -- guard` fails when a turn, a step or a delta asks more of the disk, of the
+ * worker thread or of the processor than `bench/guard.json` allows. `--lower` lowers what has become better, `--where`
+ * names the functions that are called most.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { alone, inFolder } from '../harness/alone.mjs'
+import { linesOf } from '../harness/table.mjs'
+import { failures, judge, lowered } from './judge.mjs'
+
+const FILE = fileURLToPath(new URL('../guard.json', import.meta.url))
+const COLUMNS = { name: '', what: 'count', measured: 'measured', allowed: 'allowed', says: '' }
+
+const WORDS = {
+  fine: '',
+  above: 'ABOVE',
+  'well below': 'well below: lower it',
+  'no reason': 'its allowance has NO REASON',
+  'no allowance': 'has NO ALLOWANCE',
+  'not counted': 'was NOT COUNTED',
+}
+
+/** @param {{ lower: boolean, where: boolean, json: boolean }} options */
+export async function guard({ lower, where, json }) {
+  const major = process.versions.node.split('.')[0] ?? ''
+  /** By major version of Node: V8 and what Node itself calls differ. @type {Record<string, import('./judge.mjs').Allowances>} */
+  const all = JSON.parse(readFileSync(FILE, 'utf8'))
+  const counted = await countAll()
+  const figures = figuresOf(counted)
+  if (lower) {
+    all[major] = lowered(figures, all[major] ?? {})
+    writeFileSync(FILE, `${JSON.stringify(all, null, 2)}\n`)
+  }
+  const allowances = all[major]
+  const verdicts = judge(figures, allowances ?? {})
+  if (json) console.log(JSON.stringify({ node: process.version, figures, verdicts }))
+  else
+    console.log(
+      linesOf({ title: `What one more asks, Node ${process.version}`, columns: COLUMNS, rows: verdicts.map(row) }),
+    )
+  if (where) console.log(`\n${whereLines(counted).join('\n')}`)
+  if (allowances === undefined) {
+    console.error(`bench/guard.json has no figures for Node ${major}: nothing was compared`)
+    return
+  }
+  if (verdicts.some(({ says }) => says === 'well below'))
+    console.error('Some are well below what is allowed: `npm run bench -- guard --lower` writes them down.')
+  const failed = failures(verdicts)
+  if (failed.length === 0) return
+  console.error(
+    `${failed.length} of ${verdicts.length} counts are not as bench/guard.json has them. What must be more is`,
+  )
+  console.error('raised there by hand, with the reason beside it.')
+  process.exitCode = 1
+}
+
+/** By store and unit. @typedef {Record<string, Record<string, import('../processes/count.mjs').Counted>>} Counted */
+
+async function countAll() {
+  /** @type {Counted} */
+  const all = {}
+  for (const store of ['memory', 'sqlite'])
+    all[store] = /** @type {Counted[string]} */ (await inFolder((folder) => alone('count', { folder, store })))
+  return all
+}
+
+/** @param {Counted} counted @returns {import('./judge.mjs').Figures} */
+const figuresOf = (counted) => mapped(counted, (units) => mapped(units, ({ counts }) => counts))
+
+/** @param {Counted} counted */
+const whereLines = (counted) =>
+  Object.entries(counted).flatMap(([store, units]) =>
+    Object.entries(units).flatMap(([unit, { where }]) => [
+      `${unit}, ${store}`,
+      ...where.map(([name, calls]) => `${String(calls).padStart(10)}  ${name}`),
+    ]),
+  )
+
+/** @template T, U @param {Readonly<Record<string, T>>} of @param {(value: T) => U} map @returns {Record<string, U>} */
+const mapped = (of, map) => Object.fromEntries(Object.entries(of).map(([key, value]) => [key, map(value)]))
+
+/** @param {import('./judge.mjs').Verdict} verdict @returns {import('../harness/table.mjs').Row} */
+const row = ({ store, unit, what, measured, allowed, says }) => ({
+  name: `${unit}, ${store}`,
+  what,
+  measured: measured ?? '',
+  allowed: allowed ?? '',
+  says: WORDS[says],
+})
