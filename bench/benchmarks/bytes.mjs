@@ -14,7 +14,7 @@ const COLUMNS = {
 export const bytes = {
   about: 'a conversation of one step of 20 deltas a turn in a file of its own, closed, measured, and carried on',
   async run(pace) {
-    const turns = [pace.of(200, 30), pace.of(1_000, 60)]
+    const turns = [pace.of(200, 20), pace.of(1_000, 40)]
     const sizes = /** @type {import('../processes/bytes.mjs').Size[]} */ (
       await inFolder((folder) => alone('bytes', { folder, turns, deltas: DELTAS }))
     )

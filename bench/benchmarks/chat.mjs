@@ -22,8 +22,8 @@ export const chat = {
   async run(pace) {
     const long = ENTRIES.filter(({ name }) => name === 'floor' || name === 'pawl')
     return [
-      await late('chat', ENTRIES, pace.of(200, 20), pace),
-      await late('chat-long', long, pace.of(2_000, 100), pace),
+      await late('chat', ENTRIES, pace.of(200, 15), pace),
+      await late('chat-long', long, pace.of(2_000, 50), pace),
     ]
   },
 }

@@ -11,7 +11,7 @@ export const firstToken = {
   async run(pace) {
     const server = await serve(new URL('../wire/server.mjs', import.meta.url))
     try {
-      const job = { baseURL: `${server.url}/first/v1`, times: pace.of(101, 11), warm: pace.of(100, 5) }
+      const job = { baseURL: `${server.url}/first/v1`, times: pace.of(101, 5), warm: pace.of(100, 1) }
       const { adapter, agent } = /** @type {import('../processes/first-token.mjs').Taken} */ (
         await inFolder((folder) => alone('first-token', { folder, ...job }))
       )

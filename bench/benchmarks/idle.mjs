@@ -20,7 +20,7 @@ export const idle = {
     'heap of an idle agent and buffers it holds, after collection; options, model and tool are shared and not counted',
   peers: true,
   async run(pace) {
-    const agents = pace.of(1_000, 30)
+    const agents = pace.of(1_000, 10)
     const weigh = async (/** @type {import('../harness/compare.mjs').Entry[]} */ entries, state = {}) => {
       const spec = { agents, turns: 1, hibernated: 0, deltas: DELTAS, ...state }
       const work = { workload: 'idle', spec, script: { deltas: DELTAS }, execArgv: ['--expose-gc'], unwatched: true }

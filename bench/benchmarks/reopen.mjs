@@ -18,8 +18,8 @@ const COLUMNS = {
 export const reopen = {
   about: 'opening a conversation that was closed; a new process loads its modules and SQLite on the way',
   async run(pace) {
-    const events = pace.of(1_000_000, 10_000)
-    const few = { turns: pace.of(200, 50), deltas: 20 }
+    const events = pace.of(1_000_000, 3_000)
+    const few = { turns: pace.of(200, 20), deltas: 20 }
     const rows = [await open(`${few.turns} turns`, few, pace)]
     for (const each of [1_000, 32]) {
       const shape = { turns: Math.ceil(events / each), deltas: each - AROUND }

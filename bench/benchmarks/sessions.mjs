@@ -15,7 +15,7 @@ const COLUMNS = {
 export const sessions = {
   about: 'sessions of one turn in one process and one SQLite file; then some of them take turns',
   async run(pace) {
-    const job = { sessions: pace.of(10_000, 500), working: pace.of(100, 20), turns: pace.of(20, 5), deltas: 20 }
+    const job = { sessions: pace.of(10_000, 200), working: pace.of(100, 20), turns: pace.of(20, 5), deltas: 20 }
     const { hibernated, openedSeconds, idle, peak, turnsPerSecond } =
       /** @type {import('../processes/sessions.mjs').Taken} */ (
         await inFolder((folder) => alone('sessions', { folder, ...job }, { node: ['--expose-gc'] }))

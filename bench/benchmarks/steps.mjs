@@ -23,7 +23,7 @@ export const steps = {
   about: 'one turn of 50 steps, 20 deltas and a tool call each, and a final answer',
   peers: true,
   async run(pace) {
-    const spec = { steps: pace.of(50, 8), deltas: 20 }
+    const spec = { steps: pace.of(50, 5), deltas: 20 }
     const work = { workload: 'steps', spec, script: spec }
     const columns = columnsOf('ms per step')
     const of = { key: 'msPerStep', pawl: 'Pawl' }

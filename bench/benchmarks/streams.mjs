@@ -16,7 +16,7 @@ const COLUMNS = {
 export const streams = {
   about: 'agents of one process, each with a model that says 50 deltas a second; the delay of its event loop meanwhile',
   async run(pace) {
-    const job = { agents: pace.of(1_000, 100), perSecond: 50, seconds: pace.of(10, 2) }
+    const job = { agents: pace.of(1_000, 100), perSecond: 50, seconds: pace.of(10, 1) }
     const rows = []
     for (const store of ['memory', 'sqlite']) {
       const { delay, logged, slowestMs, cpu } = /** @type {import('../processes/streams.mjs').Taken} */ (

@@ -15,7 +15,7 @@
 export function paceOf({ quick, rounds }) {
   const agreement = 0.05
   return quick
-    ? { quick, rounds: rounds ?? 2, sampleMs: 20, leastWarmMs: 0, mostWarmMs: 60, agreement, of: (_, small) => small }
+    ? { quick, rounds: rounds ?? 1, sampleMs: 1, leastWarmMs: 0, mostWarmMs: 1, agreement, of: (_, small) => small }
     : {
         quick,
         rounds: rounds ?? 5,

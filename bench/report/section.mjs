@@ -19,9 +19,13 @@ function sectionOf({ machine, load, rounds, results }) {
   const loads = (/** @type {number[]} */ [one = 0, five = 0]) => `${one} over a minute, ${five} over five`
   const tables = results.flatMap(({ tables: of }) => of)
   return [
-    `\`npm run bench -- --write\` on ${date}: Node ${node}, ${cores} cores of ${cpu}, ${memoryGB} GB, ${os}. Medians of`,
-    `${rounds} rounds. Load ${loads(load.before)} at the start, ${loads(load.after)} at the end; the benchmarks themselves want`,
-    `a core or two, and with more than ${cores} the figures are those of a busy machine. Compared: ${compared.join(', ')}.`,
+    `\`npm run bench -- --write\` on ${date}: Node ${node}, ${cores} cores of ${cpu}, ${memoryGB} GB, ${os}; medians of ${rounds}`,
+    `rounds. Load ${loads(load.before)} at the start, and ${loads(load.after)} at the end: the`,
+    `benchmarks themselves want a core or two, and with more than ${cores} the figures are those of a busy machine.`,
+    '',
+    `Versions: ${compared.join(', ')}.`,
+    '',
+    '![How long others take, as a multiple of what Pawl takes](benchmarks.svg)',
     '',
     linesOf(budgetTable(heldTo(results))),
     ...tables.flatMap((table) => ['', linesOf(table)]),

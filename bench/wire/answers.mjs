@@ -14,7 +14,7 @@ export const TOKENS = { many: 20_000, few: 2_000 }
 export const WORD = ' pawl'
 
 /** Characters of the answers `long` and `long-few`, and of each of their deltas. */
-export const LONG = { many: 100_000_000, few: 5_000_000, delta: 64 }
+export const LONG = { many: 100_000_000, few: 2_000_000, delta: 64 }
 
 /** Characters of the one delta in the answers `line-2` and `line-8`. */
 export const LINES = { 'line-2': 2_000_000, 'line-8': 8_000_000 }
