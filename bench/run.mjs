@@ -19,7 +19,15 @@ import { KEPT } from './report/results.mjs'
 const flag = /** @type {const} */ ({ type: 'boolean', default: false })
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string' }, quick: flag, json: flag, write: flag, lower: flag, where: flag },
+  options: {
+    rounds: { type: 'string' },
+    raise: { type: 'string' },
+    quick: flag,
+    json: flag,
+    write: flag,
+    lower: flag,
+    where: flag,
+  },
 })
 
 if (positionals.includes('guard')) await guard(values)

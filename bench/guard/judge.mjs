@@ -51,18 +51,32 @@ function verdict(what, measured, allowance) {
   return measured < allowed * (1 - WELL_BELOW) - SLACK ? 'well below' : 'fine'
 }
 
-/** Allowances that are no higher anywhere: what is counted lower is lowered, what had none is given one. @param {Figures} figures @param {Allowances} allowances @returns {Allowances} */
-export function lowered(figures, allowances) {
+/**
+ * Allowances as the figures have them: what is counted lower is lowered, what had no allowance is given one. With a reason,
+ * what is above is raised, and the reason stands beside it from then on.
+ * @param {Figures} figures
+ * @param {Allowances} allowances
+ * @param {string} [raiseFor]
+ * @returns {Allowances}
+ */
+export function rewritten(figures, allowances, raiseFor) {
   /** @type {Allowances} */
   const result = {}
-  for (const [store, unit, what] of keysOf(figures, {})) {
-    const measured = figures[store]?.[unit]?.[what] ?? 0
-    const { allowed = measured, reason = 'As first counted.' } = allowances[store]?.[unit]?.[what] ?? {}
+  for (const { store, unit, what, measured, says } of judge(figures, allowances)) {
+    if (measured === undefined) continue
+    const known = allowances[store]?.[unit]?.[what]
     const units = result[store] ?? {}
-    units[unit] = { ...units[unit], [what]: { allowed: Math.min(allowed, measured), reason } }
+    units[unit] = { ...units[unit], [what]: allowanceFor({ measured, says, known, raiseFor }) }
     result[store] = units
   }
   return result
+}
+
+/** @param {{ measured: number, says: Verdict['says'], known: Allowance | undefined, raiseFor: string | undefined }} of @returns {Allowance} */
+function allowanceFor({ measured, says, known, raiseFor }) {
+  if (known === undefined) return { allowed: measured, reason: raiseFor ?? 'As first counted.' }
+  if (says === 'above' && raiseFor !== undefined) return { allowed: measured, reason: raiseFor }
+  return { ...known, allowed: Math.min(known.allowed, measured) }
 }
 
 /** In the order of the figures; what is only allowed comes last. @param {Figures} figures @param {Allowances} allowances */

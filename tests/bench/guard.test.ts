@@ -15,11 +15,11 @@ interface Verdict {
 interface Judge {
   judge(figures: Tree<number>, allowances: Tree<Allowance>): readonly Verdict[]
   failures(verdicts: readonly Verdict[]): readonly Verdict[]
-  lowered(figures: Tree<number>, allowances: Tree<Allowance>): Tree<Allowance>
+  rewritten(figures: Tree<number>, allowances: Tree<Allowance>, raiseFor?: string): Tree<Allowance>
 }
 
 const here = (path: string): URL => new URL(`../../bench/${path}`, import.meta.url)
-const { judge, failures, lowered }: Judge = await import(here('guard/judge.mjs').href)
+const { judge, failures, rewritten }: Judge = await import(here('guard/judge.mjs').href)
 const checkedIn: Readonly<Record<string, Tree<Allowance>>> = JSON.parse(readFileSync(here('guard.json'), 'utf8'))
 
 const counted = (counts: Readonly<Record<string, number>>): Tree<number> => ({ sqlite: { step: counts } })
@@ -69,7 +69,7 @@ describe('a count', () => {
 
 test('writing down what is lower raises nothing, keeps reasons, and drops what is no longer counted', () => {
   const allowances = allowing({ calls: 1000, commits: 2, gone: 1 }, 'Two.')
-  expect(lowered(counted({ calls: 1100, commits: 1, promises: 7 }), allowances)).toEqual({
+  expect(rewritten(counted({ calls: 1100, commits: 1, promises: 7 }), allowances)).toEqual({
     sqlite: {
       step: {
         calls: { allowed: 1000, reason: 'Two.' },
@@ -77,6 +77,16 @@ test('writing down what is lower raises nothing, keeps reasons, and drops what i
         promises: { allowed: 7, reason: 'As first counted.' },
       },
     },
+  })
+})
+
+test('what is raised has the reason that was given, and nothing else has', () => {
+  const allowances = allowing({ calls: 1000, xstate: 100, commits: 2 }, 'Old.')
+  const figures = counted({ calls: 1100, xstate: 101, commits: 1 })
+  expect(rewritten(figures, allowances, 'New.').sqlite?.step).toEqual({
+    calls: { allowed: 1100, reason: 'New.' },
+    xstate: { allowed: 100, reason: 'Old.' },
+    commits: { allowed: 1, reason: 'Old.' },
   })
 })
 
