@@ -25,27 +25,19 @@ const WORDS = {
 /** @param {{ lower: boolean, raise?: string | undefined, where: boolean, json: boolean }} options */
 export async function guard({ lower, raise, where, json }) {
   if (raise?.trim() === '') throw new Error('--raise wants a reason in words')
-  const major = process.versions.node.split('.')[0] ?? ''
-  /** By major version of Node: V8 and what Node itself calls differ. @type {Record<string, import('./judge.mjs').Allowances>} */
-  const all = JSON.parse(readFileSync(FILE, 'utf8'))
   const counted = await countAll()
   const figures = figuresOf(counted)
+  /** @type {import('./judge.mjs').Allowances} */
+  let allowances = JSON.parse(readFileSync(FILE, 'utf8'))
   if (lower || raise !== undefined) {
-    all[major] = rewritten(figures, all[major] ?? {}, raise)
-    writeFileSync(FILE, `${JSON.stringify(all, null, 2)}\n`)
+    allowances = rewritten(figures, allowances, raise)
+    writeFileSync(FILE, `${JSON.stringify(allowances, null, 2)}\n`)
   }
-  const allowances = all[major]
-  const verdicts = judge(figures, allowances ?? {})
+  const verdicts = judge(figures, allowances)
+  const title = `What one more asks, Node ${process.version}`
   if (json) console.log(JSON.stringify({ node: process.version, figures, verdicts }))
-  else
-    console.log(
-      linesOf({ title: `What one more asks, Node ${process.version}`, columns: COLUMNS, rows: verdicts.map(row) }),
-    )
+  else console.log(linesOf({ title, columns: COLUMNS, rows: verdicts.map(row) }))
   if (where) console.log(`\n${whereLines(counted).join('\n')}`)
-  if (allowances === undefined) {
-    console.error(`bench/guard.json has no figures for Node ${major}: nothing was compared`)
-    return
-  }
   if (verdicts.some(({ says }) => says === 'well below'))
     console.error('Some are well below what is allowed: `npm run bench -- guard --lower` writes them down.')
   const failed = failures(verdicts)

@@ -21,8 +21,8 @@
  */
 const TOLERANCE = { calls: 0.02, xstate: 0.02, promises: 0.02, frames: 0.02 }
 
-/** What a count with a tolerance may be more in any case: a hundredth of a call a delta is one of the whole answer. */
-const SLACK = 0.02
+/** What a count with a tolerance may be more in any case: a twentieth of a call a burst is one of the whole life. */
+const SLACK = 0.1
 
 /** So far below its allowance, a count has become better, and the allowance is to follow. */
 const WELL_BELOW = 0.05
