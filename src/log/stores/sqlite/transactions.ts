@@ -2,10 +2,13 @@
  * What each request does to the database, inside a transaction its caller has begun. A request that is refused is found
  * out by query before anything is written, so it leaves the other requests of its group unharmed.
  */
+import { type Batch, rowBodies } from './batch.ts'
+import { chainStart } from './checkpoint.ts'
 import { type Columns, columns } from './columns.ts'
 import type { Connection } from './driver.ts'
 import { holdOwner, type OwnerLock, ownerLives } from './owners.ts'
-import { type AppendRequest, type Batch, type Reply, type Request, rowBodies } from './protocol.ts'
+import type { AppendRequest, KeepRequest, Reply, Request, SettleRequest } from './protocol.ts'
+import { keep, settle } from './settling.ts'
 
 /** The writing connection with what this store instance owns. */
 export interface Ledger {
@@ -31,6 +34,9 @@ export function perform(ledger: Ledger, request: Request, again: boolean): Reply
       return post(ledger, request)
     case 'delete':
       return remove(ledger, request, again)
+    case 'settle':
+    case 'keep':
+      return keepCheckpoint(ledger, request)
   }
 }
 
@@ -92,16 +98,33 @@ function hold({ held, undo }: Ledger, session: number, epoch: number): void {
 function append(ledger: Ledger, request: AppendRequest, again: boolean): Reply {
   const { connection } = ledger
   if (again && isAppended(connection, request)) return { kind: 'done' }
-  const row = connection.statement('SELECT head, epoch, owner FROM sessions WHERE id = ?').get(request.session)
-  const session = row && columns(connection.path, row)
-  const owned = session?.number('epoch') === request.epoch && session.maybeText('owner') === ledger.owner?.id
-  if (session === undefined || !owned) return { kind: 'fenced' }
+  const session = ownedSession(ledger, request)
+  if (session === undefined) return { kind: 'fenced' }
   const head = session.number('head')
   if (head !== request.expectedSeq) return { kind: 'conflict', actual: head }
   insertRows(connection, request)
   takeCommands(connection, request)
   updateSession(connection, request)
   return { kind: 'done' }
+}
+
+/** The session of `request`, if its owner still is that epoch of this instance. */
+function ownedSession(
+  { connection, owner }: Ledger,
+  { session, epoch }: Pick<AppendRequest, 'session' | 'epoch'>,
+): Columns | undefined {
+  const row = connection.statement('SELECT head, epoch, owner, header FROM sessions WHERE id = ?').get(session)
+  const found = row && columns(connection.path, row)
+  return found?.number('epoch') === epoch && found.maybeText('owner') === owner?.id ? found : undefined
+}
+
+function keepCheckpoint(ledger: Ledger, request: SettleRequest | KeepRequest): Reply {
+  const session = ownedSession(ledger, request)
+  if (session === undefined) return { kind: 'fenced' }
+  const head = session.number('head')
+  if (request.seq > head) return { kind: 'conflict', actual: head }
+  const start = chainStart(session.text('header'))
+  return request.kind === 'keep' ? keep(ledger.connection, request, start) : settle(ledger.connection, request, start)
 }
 
 /** Whether the log holds these very rows, written under this epoch. */
@@ -185,7 +208,7 @@ function remove(ledger: Ledger, { name }: Request & { kind: 'delete' }, again: b
   const living = livingOwner(ledger, found)
   if (living !== undefined) return { kind: 'busy', owner: living }
   const session = found.number('id')
-  for (const table of ['log', 'mailbox'])
+  for (const table of ['log', 'mailbox', 'checkpoints'])
     ledger.connection.statement(`DELETE FROM ${table} WHERE session = ?`).run(session)
   ledger.connection.statement('DELETE FROM sessions WHERE id = ?').run(session)
   return { kind: 'done' }
