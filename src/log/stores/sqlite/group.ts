@@ -12,6 +12,8 @@ import { isAppended, type Ledger, perform } from './transactions.ts'
 /** A group is closed by whichever comes first. */
 const GROUP = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
 
+const MERGING: ReadonlySet<Request['kind']> = new Set(['settle', 'keep', 'rest'])
+
 /** How a transaction ended. `failed`: where, and how many requests were in it. */
 type Ending =
   | { readonly kind: 'committed'; readonly replies: readonly Reply[] }
@@ -37,7 +39,7 @@ function groupSize(requests: readonly Request[]): number {
   let bytes = 0
   for (const [i, request] of requests.entries()) {
     // Rows that are merged are not found again by an append whose commit is in doubt, so nothing shares their transaction.
-    if (request.kind === 'settle' || request.kind === 'keep') return Math.max(1, i)
+    if (MERGING.has(request.kind)) return Math.max(1, i)
     if (request.kind === 'append') bytes += request.batch.body.byteLength
     if (i > 0 && (bytes > GROUP.bytes || i >= GROUP.requests)) return i
   }

@@ -62,7 +62,8 @@ export const MIGRATIONS: readonly string[] = [
      checksum INTEGER NOT NULL,
      body BLOB NOT NULL
    );
-   ALTER TABLE mailbox ADD COLUMN taken_at NUMERIC;`,
+   ALTER TABLE mailbox ADD COLUMN taken_at NUMERIC;
+   UPDATE mailbox SET taken_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000 WHERE outcome IS NOT NULL;`,
 ]
 
 export interface WriterOptions {
