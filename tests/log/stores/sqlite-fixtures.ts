@@ -122,7 +122,7 @@ export function ledgerBench(wrap = (connection: Connection): Connection => conne
     connection.close()
     ledger.owner?.release()
   })
-  const commit = (...requests: Request[]): readonly Reply[] => commitGroup(ledger, requests, 100)
+  const commit = (...requests: Request[]): readonly Reply[] => commitGroup(ledger, requests, { busyTimeoutMs: 100 })
   return {
     path,
     connection,

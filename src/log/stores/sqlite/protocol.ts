@@ -86,11 +86,20 @@ export interface FailedReply {
   readonly doubtful?: true
 }
 
-/** To the writer; `close` is the last thing it is told. */
-export type ToWriter = { readonly n: number; readonly request: Request } | { readonly close: true }
+/** To the writer: first, who the store is and what it holds; last, `close`. */
+export type ToWriter =
+  | { readonly n: number; readonly request: Request }
+  | { readonly standing: SentStanding }
+  | { readonly close: true }
 
-/** From the writer: the replies of one group. */
-export type FromWriter = readonly { readonly n: number; readonly reply: Reply }[]
+/** Who a store is, and the sessions it holds, by epoch. */
+export interface SentStanding {
+  readonly owner: string | undefined
+  readonly held: readonly (readonly [session: number, epoch: number])[]
+}
+
+/** From the writer: that it has started, once, then the replies of one group at a time. */
+export type FromWriter = 'ready' | readonly { readonly n: number; readonly reply: Reply }[]
 
 /** What the writer is started with. `done` counts the requests it has answered. */
 export interface WriterData {

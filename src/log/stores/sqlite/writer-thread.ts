@@ -1,5 +1,5 @@
 /**
- * The main thread's end of the writer. The worker keeps the process alive only while a request is unanswered, and a
+ * The main thread's end of the worker that writes. The worker keeps the process alive only while a request is unanswered, and a
  * process that exits with requests on their way waits for them, bounded.
  */
 import { Worker } from 'node:worker_threads'
@@ -7,6 +7,7 @@ import type { StoreFailure } from '../../errors.ts'
 import { storeFailure } from './driver.ts'
 import type { FromWriter, Reply, Request, ToWriter, WriterData } from './protocol.ts'
 import { workerEntry } from './worker-entry.ts'
+import type { Standing } from './writing.ts'
 
 /** How long an exiting process waits for its writers. */
 const EXIT_DRAIN_MS = 2_000
@@ -18,15 +19,35 @@ export interface Writer {
   close(): Promise<void>
 }
 
-interface Draining {
+export interface WriterThread extends Writer {
+  /** Goes on as the one that held this so far, before anything is asked. The owner lock stays its holder's. */
+  take(standing: Standing): void
+}
+
+export interface ThreadEvents {
+  /** It has started, and opened the file if that can be. */
+  onReady(): void
+  /** Told once if it ends without having been closed. */
+  onDeath(failure: StoreFailure): void
+}
+
+/** What an exiting process waits for, until a time as `performance.now()` tells it. */
+export interface Draining {
   drain(deadline: number): void
 }
 
 const live = new Set<Draining>()
 let exitIsWatched = false
 
-/** Starts the worker. `onDeath` is told once if it ends without having been closed. */
-export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: StoreFailure) => void): Writer {
+/** Waits for it when the process exits, until the result is called. */
+export function drainAtExit(draining: Draining): () => void {
+  watchExit()
+  live.add(draining)
+  return () => live.delete(draining)
+}
+
+/** Starts the worker. */
+export function startThread(data: Omit<WriterData, 'done'>, { onReady, onDeath }: ThreadEvents): WriterThread {
   const done = new Int32Array(new SharedArrayBuffer(4))
   const worker = new Worker(workerEntry('writer'), { workerData: { ...data, done } satisfies WriterData })
   const pending = new Map<number, (reply: Reply) => void>()
@@ -34,27 +55,26 @@ export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: S
   let death: StoreFailure | undefined
   let cause: unknown
   let closed: Promise<void> | undefined
-  const draining: Draining = { drain: (deadline) => drainUntil(done, asked, deadline) }
+  const undrained = drainAtExit({ drain: (deadline) => drainUntil(done, asked, deadline) })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
 
-  worker.unref()
-  watchExit()
-  live.add(draining)
-
-  worker.on('message', (replies: FromWriter) => {
-    for (const { n, reply } of replies) settle(n, reply)
+  worker.on('message', (message: FromWriter) => {
+    if (message === 'ready') onReady()
+    else for (const { n, reply } of message) settle(n, reply)
   })
   worker.on('error', (error) => {
     cause = error
   })
   worker.on('exit', () => {
-    live.delete(draining)
+    undrained()
     const detail = cause instanceof Error ? cause.message : 'its writer thread ended'
     death = storeFailure('io', data.path, detail, cause)
     const { reason, message } = death
     for (const n of [...pending.keys()]) settle(n, { kind: 'failed', reason, message, doubtful: true })
     if (closed === undefined) onDeath(death)
   })
+  // After its listeners, which hold the process.
+  worker.unref()
 
   function settle(n: number, reply: Reply): void {
     pending.get(n)?.(reply)
@@ -65,6 +85,9 @@ export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: S
   const send = (message: ToWriter): void => worker.postMessage(message, transferred(message))
 
   return {
+    take({ owner, held }) {
+      send({ standing: { owner: owner?.id, held: [...held] } })
+    },
     ask(request) {
       if (death !== undefined) return Promise.resolve({ kind: 'failed', reason: death.reason, message: death.message })
       return new Promise((resolve) => {
@@ -87,7 +110,7 @@ export function startWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: S
 
 /** What goes to the worker without a copy: the store was given a checkpoint's body for good, but a part of a buffer only. */
 function transferred(message: ToWriter): ArrayBuffer[] {
-  if ('close' in message || message.request.kind !== 'keep') return []
+  if (!('request' in message) || message.request.kind !== 'keep') return []
   const { buffer, byteLength } = message.request.body
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : []
 }
