@@ -61,6 +61,7 @@ const tasks = {
   },
   /** Appends two events and never hears of it: killed at once, or asleep while its writer's thread works, until killed. */
   async unheard() {
+    stay()
     const owner = await own()
     await owner.append([note(owner.head, { heard: true })], { expectedSeq: owner.head })
     await writerIsThere

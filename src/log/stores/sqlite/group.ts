@@ -16,7 +16,8 @@ export interface GroupBounds {
   readonly ms: number
 }
 
-const GROUP: GroupBounds = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
+/** Of the worker's groups. */
+export const GROUP: GroupBounds = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
 
 export interface GroupOptions {
   /** How long a locked file is waited for, asleep. */
