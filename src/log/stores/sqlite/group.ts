@@ -25,6 +25,8 @@ export interface GroupOptions {
   readonly bounds?: GroupBounds | undefined
 }
 
+const MERGING: ReadonlySet<Request['kind']> = new Set(['settle', 'keep', 'rest'])
+
 /** How a transaction ended. `failed`: where, and how many requests were in it. */
 type Ending =
   | { readonly kind: 'committed'; readonly replies: readonly Reply[] }
@@ -51,7 +53,7 @@ function groupSize(requests: readonly Request[], bounds: GroupBounds): number {
   let bytes = 0
   for (const [i, request] of requests.entries()) {
     // Rows that are merged are not found again by an append whose commit is in doubt, so nothing shares their transaction.
-    if (request.kind === 'settle' || request.kind === 'keep') return Math.max(1, i)
+    if (MERGING.has(request.kind)) return Math.max(1, i)
     if (request.kind === 'append') bytes += request.batch.body.byteLength
     if (i > 0 && (bytes > bounds.bytes || i >= bounds.requests)) return i
   }
