@@ -1,6 +1,7 @@
 /** A server's worth of sessions in one process, few of them at work. Needs `--expose-gc`. */
 import { start } from '../contenders/pawl.mjs'
 import { answerJob } from '../harness/alone.mjs'
+import { settledHeap } from '../harness/heap.mjs'
 
 /** @typedef {{ folder: string, sessions: number, working: number, turns: number, deltas: number }} Job */
 
@@ -35,8 +36,7 @@ await answerJob(async (/** @type {Job} */ { folder, sessions, working, turns, de
   }
   await Promise.all(Array.from({ length: AT_ONCE }, openSome))
   const openedSeconds = (performance.now() - begun) / 1_000
-  globalThis.gc?.()
-  globalThis.gc?.()
+  await settledHeap()
   const idle = memory()
 
   const peak = { ...idle }

@@ -1,5 +1,6 @@
 /** Agents that wait, many of them in one process: heap bytes each. Needs `--expose-gc`. */
 import { strictEqual } from 'node:assert'
+import { settledHeap } from '../harness/heap.mjs'
 
 /**
  * @param {import('../harness/contender.mjs').Program} program
@@ -10,7 +11,7 @@ export function prepare(program, { agents, turns, hibernated, deltas }) {
   let n = 0
   return async () => {
     const round = n++
-    const before = heapUsed()
+    const before = await settledHeap()
     const chats = []
     for (let i = 0; i < agents; i++) {
       const chat = await program.open(`idle-${round}-${i}`)
@@ -19,7 +20,7 @@ export function prepare(program, { agents, turns, hibernated, deltas }) {
     }
     let able = true
     if (hibernated > 0) for (const chat of chats) able = ((await chat.hibernate?.()) ?? false) && able
-    const bytes = (heapUsed() - before) / agents
+    const bytes = ((await settledHeap()) - before) / agents
     let logged = 0
     for (const chat of chats) {
       logged += (await chat.logged?.()) ?? 0
@@ -30,12 +31,4 @@ export function prepare(program, { agents, turns, hibernated, deltas }) {
     strictEqual(seen.deltas + logged, agents * turns * deltas)
     return able ? { bytes } : {}
   }
-}
-
-/** With the buffers that it holds. Twice: what the first collection lets go may hold more. */
-function heapUsed() {
-  globalThis.gc?.()
-  globalThis.gc?.()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
 }
