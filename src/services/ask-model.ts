@@ -182,7 +182,7 @@ const bytesOf = ({ assembler, chunkSeqs }: Taken): number => assembler.bytes + c
 const isTooLarge = ({ chunkSeqs, ...said }: Answer, calls: readonly PlannedCall[]): boolean =>
   utf8Bytes(JSON.stringify([said, calls])) + chunkSeqs.length * SEQ_BYTES > MAX_ANSWER_BYTES
 
-/** Of what was counted, each byte may be six of JSON; ids and names are bounded. */
+/** What was counted by its characters may take six times as many bytes, and names stand there twice. */
 const SURELY_FITS = 65_536
 
 const RESPONSE_TOO_LARGE: LlmFailure = {
@@ -200,8 +200,8 @@ const sourceOf = ({ provider, model }: LlmRequest, replayState?: AssistantMessag
 /** Classified once, here: what the tool becomes later changes no batch that was scheduled. */
 function planned({ tools }: AgentRuntime, { id, name, arguments: raw }: ToolCallBlock): PlannedCall {
   const parsed = parseArguments(raw)
-  const mode = parsed.kind === 'parsed' ? (tools.get(name)?.modeOf(parsed.args) ?? 'exclusive') : 'exclusive'
-  return { callId: id, name, mode }
+  const mode = parsed.kind === 'parsed' ? tools.get(name)?.modeOf(parsed.args) : undefined
+  return { callId: id, name, mode: mode === 'parallel' ? mode : 'exclusive' }
 }
 
 function partialOf(runtime: AgentRuntime, request: LlmRequest, { assembler, chunkSeqs }: Taken): Answer | undefined {

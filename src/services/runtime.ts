@@ -74,9 +74,9 @@ export interface AgentRuntime {
   readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal; readonly starts: LazyAbort }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
-  /** The same for what was guarded and masked. */
+  /** `append` for an event whose parts were checked and masked when they came in. */
   appendOwn(event: Recordable): SessionEvent
-  /** The same for a chunk of an answer. */
+  /** `append` for a chunk of an answer, checked and masked. */
   appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   steer(message: UserMessage): ToolReceipt
   inject(message: UserMessage): ToolReceipt

@@ -111,8 +111,9 @@ function checkSecrets(secrets: readonly string[]): void {
 }
 
 interface Rules {
-  /** False if nothing need be looked at in `text`, which comes right after `before`. */
+  /** False if `suspects` would be, of `before` and `text` from where `text` begins. */
   mayBegin(text: string, before: string): boolean
+  /** False if nothing from `from` on is a secret, or the beginning of one. */
   suspects(text: string, from: number): boolean
   find(text: string, from: number): readonly Span[]
   open(text: string, from: number): number

@@ -49,6 +49,16 @@ const tasks = {
       tell({ kept: seq + 1 })
     }
   },
+  /** Takes the session again and again, each time for some small appends; tells what was acknowledged. */
+  async visit() {
+    for (;;) {
+      const owner = await own()
+      for (let seq = owner.head; seq < owner.head + 20; seq++)
+        await owner.append([note(seq, { n: seq })], { expectedSeq: seq })
+      await owner.release()
+      tell({ head: owner.head + 20 })
+    }
+  },
   /** Appends two events and never hears of it: killed at once, or asleep while its writer's thread works, until killed. */
   async unheard() {
     stay()

@@ -16,13 +16,16 @@ export interface GroupBounds {
   readonly ms: number
 }
 
-const GROUP: GroupBounds = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
+/** Of the worker's groups. */
+export const GROUP: GroupBounds = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
 
 export interface GroupOptions {
   /** How long a locked file is waited for, asleep. */
   readonly busyTimeoutMs: number
   readonly bounds?: GroupBounds | undefined
 }
+
+const MERGING: ReadonlySet<Request['kind']> = new Set(['settle', 'keep', 'rest'])
 
 /** How a transaction ended. `failed`: where, and how many requests were in it. */
 type Ending =
@@ -50,7 +53,7 @@ function groupSize(requests: readonly Request[], bounds: GroupBounds): number {
   let bytes = 0
   for (const [i, request] of requests.entries()) {
     // Rows that are merged are not found again by an append whose commit is in doubt, so nothing shares their transaction.
-    if (request.kind === 'settle' || request.kind === 'keep') return Math.max(1, i)
+    if (MERGING.has(request.kind)) return Math.max(1, i)
     if (request.kind === 'append') bytes += request.batch.body.byteLength
     if (i > 0 && (bytes > bounds.bytes || i >= bounds.requests)) return i
   }

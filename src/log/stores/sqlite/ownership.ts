@@ -10,6 +10,7 @@ import type { Lease, Leases } from './leases.ts'
 import type { AppendRequest, KeepRequest, Reply, Request, SettleRequest } from './protocol.ts'
 import type { Pulse } from './pulse.ts'
 import type { Reader } from './reader.ts'
+import { FEW } from './settling.ts'
 import { isAppended } from './transactions.ts'
 
 /** What an ownership needs of its store. */
@@ -33,6 +34,8 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
   let released: Promise<void> | undefined
   /** What the next checkpoint goes on from, if not from the last. */
   let settled: Chain | undefined
+  /** How many rows were written since anybody put rows together. */
+  let written = 0
   const lease: Lease = {
     session,
     epoch,
@@ -66,6 +69,7 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
         throw new StoreFailure(reason, message)
       }
     }
+    written += request.batch.rows.length
     ports.logs.wake(session)
   }
 
@@ -87,6 +91,7 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     }
     await settle({ kind: 'keep', session, epoch, seq, body, ...(chain && { chain }) })
     settled = undefined
+    written = 0
   }
 
   async function settle(request: SettleRequest | KeepRequest): Promise<(Reply & { kind: 'settled' }) | undefined> {
@@ -133,7 +138,10 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     ports.leases.remove(lease)
     ended.abort(ABORTED)
     if (lost.signal.aborted) return
+    // Whether it can be done or not, the log is whole and the session given up.
+    const rested = written > FEW ? ports.ask({ kind: 'rest', session, epoch }) : undefined
     const reply = await ports.ask({ kind: 'release', session, epoch })
+    await rested
     if (reply.kind === 'failed') throw new StoreFailure(reply.reason, reply.message)
     // Lists show it as free.
     ports.logs.wake(session)

@@ -18,6 +18,7 @@ export type Request =
   | { readonly kind: 'delete'; readonly name: string }
   | SettleRequest
   | KeepRequest
+  | RestRequest
 
 export interface AppendRequest {
   readonly kind: 'append'
@@ -49,6 +50,13 @@ export interface KeepRequest {
   readonly body: Uint8Array
   /** What settling came to. */
   readonly chain?: Chain
+}
+
+/** Puts the small rows at the end of a log together, those that no checkpoint covers. */
+export interface RestRequest {
+  readonly kind: 'rest'
+  readonly session: number
+  readonly epoch: number
 }
 
 export type Reply =

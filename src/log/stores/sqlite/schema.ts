@@ -62,7 +62,8 @@ export const MIGRATIONS: readonly string[] = [
      checksum INTEGER NOT NULL,
      body BLOB NOT NULL
    );
-   ALTER TABLE mailbox ADD COLUMN taken_at NUMERIC;`,
+   ALTER TABLE mailbox ADD COLUMN taken_at NUMERIC;
+   UPDATE mailbox SET taken_at = CAST(strftime('%s', 'now') AS INTEGER) * 1000 WHERE outcome IS NOT NULL;`,
 ]
 
 /** Of 4 kB: the write-ahead log stays near 1 MB, for a few hundredths more of a commit. */

@@ -6,15 +6,15 @@ import { type Chain, chained, checksumOf } from './checkpoint.ts'
 import { columns } from './columns.ts'
 import type { Connection } from './driver.ts'
 import { logRows, type RowLimits } from './log-rows.ts'
-import type { KeepRequest, Reply, SettleRequest } from './protocol.ts'
+import type { KeepRequest, Reply, RestRequest, SettleRequest } from './protocol.ts'
 import { LARGE, mergeRows } from './rows/merge.ts'
 import type { StoredRow } from './rows/row.ts'
 
 /** Of one request. */
 const PART: RowLimits = { rows: 512, bytes: 256 * 1024, events: 4_096 }
 
-/** So many small rows at the end of a log are left as they are: to merge them each time would cost more than they do. */
-const FEW = 16
+/** So many small rows at the end of a log are left as they are: they would be merged again with the next ones. */
+export const FEW = 16
 
 const isSmall = ({ body }: StoredRow): boolean => body.byteLength < LARGE
 
@@ -30,7 +30,7 @@ export function settle(connection: Connection, request: SettleRequest, start: Ch
   const part = nextPart(connection, request, start)
   if (part === undefined) return { kind: 'done' }
   if (part.whole) return { kind: 'settled', chain: part.chain, more: false }
-  const merged = mergeSmall(connection, request, part.rows)
+  const merged = mergeSmall(connection, request, part)
   // Small rows at the end are merged with those that come next, once there are fewer of them.
   const settled = merged.length < part.rows.length ? merged.slice(0, endOfLarge(merged)) : merged
   const chain = chained(part.chain, settled)
@@ -41,7 +41,7 @@ export function settle(connection: Connection, request: SettleRequest, start: Ch
 export function keep(connection: Connection, request: KeepRequest, start: Chain): Reply {
   const part = nextPart(connection, request, start)
   if (part?.whole !== true) return { kind: 'done' }
-  const rows = mergeSmall(connection, request, part.rows)
+  const rows = mergeSmall(connection, request, part)
   const settled = chained(part.chain, rows.slice(0, endOfLarge(rows)))
   const covered = chained(part.chain, rows)
   if (settled === undefined || covered === undefined) return { kind: 'done' }
@@ -53,6 +53,29 @@ export function keep(connection: Connection, request: KeepRequest, start: Chain)
     )
     .run(session, seq, covered.digest, settled.seq, settled.digest, checksumOf(body), body)
   return { kind: 'done' }
+}
+
+/** Puts the small rows at the end of a log together, a bounded part of them. What a checkpoint covers stays as it is. */
+export function rest(connection: Connection, request: RestRequest): Reply {
+  const from = firstSmall(connection, request.session)
+  const rows =
+    from === undefined ? [] : logRows(connection, request.session, { from, to: Number.MAX_SAFE_INTEGER }, PART)
+  mergeSmall(connection, request, { rows, whole: true })
+  return { kind: 'done' }
+}
+
+/** The first seq of the small rows at the end of a log that no checkpoint covers. */
+function firstSmall(connection: Connection, session: number): number | undefined {
+  const rows = connection
+    .statement(
+      `SELECT first_seq, length(body) AS bytes FROM log
+       WHERE session = ? AND first_seq >= coalesce((SELECT seq FROM checkpoints WHERE session = ?), 0)
+       ORDER BY first_seq DESC LIMIT ?`,
+    )
+    .all(session, session, PART.rows)
+    .map((row) => columns(connection.path, row))
+  const large = rows.findIndex((row) => row.number('bytes') >= LARGE)
+  return (large < 0 ? rows : rows.slice(0, large)).at(-1)?.number('first_seq')
 }
 
 /** Undefined where `seq` is in the middle of a row, or the log has a hole. */
@@ -81,10 +104,10 @@ const endOfLarge = (rows: readonly StoredRow[]): number => rows.findLastIndex((r
 /** Puts runs of small rows together, where there are more than a few. The rows as they are then. */
 function mergeSmall(
   connection: Connection,
-  { session, epoch }: SettleRequest | KeepRequest,
-  rows: readonly StoredRow[],
+  { session, epoch }: { readonly session: number; readonly epoch: number },
+  { rows, whole }: Pick<Part, 'rows' | 'whole'>,
 ): readonly StoredRow[] {
-  if (rows.filter(isSmall).length <= FEW) return rows
+  if (whole && rows.filter(isSmall).length <= FEW) return rows
   return runsOf(rows).flatMap((run) => {
     const merged = run.length > 1 && run.every(isSmall) ? merge(connection.path, run) : run
     if (merged !== run) replaceRows(connection, { session, epoch }, run, merged)

@@ -6,9 +6,10 @@ import { type Batch, rowBodies } from './batch.ts'
 import { chainStart } from './checkpoint.ts'
 import { type Columns, columns } from './columns.ts'
 import type { Connection } from './driver.ts'
+import { clearMail, takeCommands } from './mailbox.ts'
 import { holdOwner, type OwnerLock, ownerLives } from './owners.ts'
-import type { AppendRequest, KeepRequest, Reply, Request, SettleRequest } from './protocol.ts'
-import { keep, settle } from './settling.ts'
+import type { AppendRequest, KeepRequest, Reply, Request, RestRequest, SettleRequest } from './protocol.ts'
+import { keep, rest, settle } from './settling.ts'
 
 /** The writing connection with what this store instance owns. */
 export interface Ledger {
@@ -36,7 +37,8 @@ export function perform(ledger: Ledger, request: Request, again: boolean): Reply
       return remove(ledger, request, again)
     case 'settle':
     case 'keep':
-      return keepCheckpoint(ledger, request)
+    case 'rest':
+      return settling(ledger, request)
   }
 }
 
@@ -118,13 +120,17 @@ function ownedSession(
   return found?.number('epoch') === epoch && found.maybeText('owner') === owner?.id ? found : undefined
 }
 
-function keepCheckpoint(ledger: Ledger, request: SettleRequest | KeepRequest): Reply {
+function settling(ledger: Ledger, request: SettleRequest | KeepRequest | RestRequest): Reply {
+  const { connection } = ledger
   const session = ownedSession(ledger, request)
   if (session === undefined) return { kind: 'fenced' }
+  if (request.kind === 'rest') return rest(connection, request)
   const head = session.number('head')
   if (request.seq > head) return { kind: 'conflict', actual: head }
   const start = chainStart(session.text('header'))
-  return request.kind === 'keep' ? keep(ledger.connection, request, start) : settle(ledger.connection, request, start)
+  if (request.kind === 'settle') return settle(connection, request, start)
+  clearMail(connection, request.session)
+  return keep(connection, request, start)
 }
 
 /** Whether the log holds these very rows, written under this epoch. */
@@ -148,15 +154,6 @@ function insertRows(connection: Connection, { session, epoch, batch }: AppendReq
   batch.rows.forEach(({ first, last, encoding }, i) => {
     insert.run(session, first, last, epoch, encoding, bodies[i] ?? null)
   })
-}
-
-/** The first outcome of a command is the one that stays. */
-function takeCommands(connection: Connection, { session, takes }: AppendRequest): void {
-  for (const { id, outcome } of takes) {
-    connection
-      .statement('UPDATE mailbox SET outcome = ? WHERE session = ? AND id = ? AND outcome IS NULL')
-      .run(outcome, session, id)
-  }
 }
 
 function updateSession(connection: Connection, { session, expectedSeq, batch, time, summary }: AppendRequest): void {
@@ -190,6 +187,7 @@ function release(ledger: Ledger, { session, epoch }: Request & { kind: 'release'
   ledger.connection
     .statement('UPDATE sessions SET owner = NULL, owner_pid = NULL WHERE id = ? AND epoch = ? AND owner = ?')
     .run(session, epoch, ledger.owner?.id ?? null)
+  clearMail(ledger.connection, session)
   return { kind: 'done' }
 }
 
