@@ -17,6 +17,8 @@ import { settledHeap } from '../harness/heap.mjs'
 /** How many are opened at once. */
 const AT_ONCE = 64
 const SAMPLE_MS = 5
+/** Of those that only took their first turn, one of so many is read again. */
+const LOOKED_AT = 50
 const MB = 1_000_000
 
 await answerJob(async (/** @type {Job} */ { folder, sessions, working, turns, deltas }) => {
@@ -56,12 +58,11 @@ await answerJob(async (/** @type {Job} */ { folder, sessions, working, turns, de
   clearInterval(sampler)
 
   for (const [i, chat] of chats.entries()) {
+    if (i >= working && i % LOOKED_AT !== 0) continue
     const logged = await chat.logged?.()
     const wanted = deltas * (i < working ? turns + 1 : 1)
     if (logged !== wanted) throw new Error(`Session ${i} has ${logged} deltas of ${wanted}`)
-    await chat.close()
   }
-  await program.end()
   return { hibernated, openedSeconds, idle, peak, turnsPerSecond }
 })
 
