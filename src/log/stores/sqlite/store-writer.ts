@@ -74,14 +74,16 @@ export function createWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: 
   async function work(): Promise<void> {
     working = true
     const undrained = drainAtExit({ drain: drainQueue })
-    // What is asked in the same turn of the event loop is one group; and between groups others get their turn.
+    // What is asked in the same turn of the event loop is one group, and between groups others get their turn. There may be
+    // no end of them, so what is left when the worker is there goes to it.
     await nextTurn()
     if (needsThread()) start()
-    for (; queue.length > 0 && !(thread !== undefined && needsThread()); await nextTurn()) {
+    while (queue.length > 0 && !threadIsReady && !(thread !== undefined && needsThread())) {
       const replies = await committed()
       for (const [i, { resolve }] of queue.splice(0, replies.length).entries()) {
         resolve(replies[i] ?? { kind: 'failed', ...noReply() })
       }
+      await nextTurn()
     }
     undrained()
     working = false
