@@ -63,7 +63,7 @@ export function createSubject({ store: kind, path, committed }) {
     await agent.close()
   }
 
-  /** Of each, one life has `size` and another twice as many. @type {Readonly<Record<string, Unit>>} */
+  /** Of each, one life has `size` and another twice as many. @type {Readonly<Record<'followup' | 'step' | 'delta' | 'burst', Unit>>} */
   const units = {
     followup: { size: 20, live: (turns) => live({ script: { deltas: DELTAS }, turns }) },
     step: { size: 20, live: (steps) => live({ script: { deltas: DELTAS, steps } }) },
