@@ -114,7 +114,10 @@ export interface LogStore extends AsyncDisposable {
   pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
-  /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */
+  /**
+   * Leaves a command for the owner, now or later. The same id twice is the same command, as long as what became of it can
+   * be asked for: a day after it was taken, and while it is among the last hundred taken. @throws SessionNotFound
+   */
   post(sessionId: string, command: PostedCommand): Promise<void>
   /** Resolves with what became of a posted command; rejects with the signal's reason. @throws SessionNotFound */
   outcome(sessionId: string, id: string, signal: AbortSignal): Promise<CommandOutcome>

@@ -105,12 +105,14 @@ async function takeIn(
   const take = (given: StreamChunk): AfterChunk => {
     if (signal.aborted) return 'over'
     const chunk = ownChunk(given)
-    for (const shown of masked.push(chunk)) log(shown)
+    const shown = masked.push(chunk)
+    for (const each of shown) log(each)
     if (chunk.type === 'finish') {
       finished = true
       return 'over'
     }
-    if (bytesOf(taken) + masked.held > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
+    const held = shown.length === 0 ? masked.held : 0
+    if (bytesOf(taken) + held > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
     const turn = spendChunk(charactersOf(chunk))
     return session.queuedBytes > READY_BYTES ? roomAfter(session, turn) : turn
   }

@@ -2,7 +2,7 @@
  * Deltas, most of any log. One that has its type's fields and nothing else, in their usual order, can be made again from
  * its place, its block and its piece of text; stores keep neighbours of one block together and say the rest once.
  */
-import type { SessionEvent } from '../events.ts'
+import type { KnownEvent, SessionEvent } from '../events.ts'
 
 export type DeltaType = 'text-delta' | 'reasoning-delta' | 'tool-call-delta'
 
@@ -16,41 +16,51 @@ export interface DeltaBlock {
 }
 
 /** A delta that can be made again. */
-export interface PlainDelta {
-  readonly block: DeltaBlock
-  readonly time: number
-  readonly text: string
+export type PlainDelta = KnownEvent<'assistant/chunk'> & {
+  readonly data: {
+    readonly chunk: {
+      readonly type: DeltaType
+      readonly index: number
+      readonly text?: string
+      readonly argumentsDelta?: string
+    }
+  }
 }
 
-/** What `event` is made of, or undefined if it is more or other than a plain delta. */
-export function plainDelta(event: SessionEvent): PlainDelta | undefined {
-  if (event.type !== 'assistant/chunk' || !hasKeys(event, ENVELOPE) || !isCount(event.time)) return undefined
-  const { data, time } = event
-  if (!hasKeys(data, DATA) || !isOrdinal(data.turn) || !isOrdinal(data.step) || !isOrdinal(data.attempt))
-    return undefined
+/** Whether `event` is a plain delta, and nothing more or other. Nothing is made to tell: every delta comes by here. */
+export function isPlainDelta(event: SessionEvent): event is PlainDelta {
+  if (event.type !== 'assistant/chunk' || !hasKeys(event, ENVELOPE) || !isCount(event.time)) return false
+  const { data } = event
+  if (!hasKeys(data, DATA) || !isOrdinal(data.turn) || !isOrdinal(data.step) || !isOrdinal(data.attempt)) return false
+  const { chunk } = data
+  if (!isObject(chunk)) return false
+  if (chunk.type === 'tool-call-delta') {
+    return hasKeys(chunk, ARGUMENTS) && isCount(chunk.index) && typeof chunk.argumentsDelta === 'string'
+  }
+  if (chunk.type !== 'text-delta' && chunk.type !== 'reasoning-delta') return false
+  return hasKeys(chunk, TEXT) && isCount(chunk.index) && typeof chunk.text === 'string'
+}
+
+export const deltaText = ({ data: { chunk } }: PlainDelta): string => chunk.text ?? chunk.argumentsDelta ?? ''
+
+export function blockOf({ data }: PlainDelta): DeltaBlock {
   const { turn, step, attempt, chunk } = data
-  if (!isObject(chunk)) return undefined
-  const { type } = chunk
-  if (type !== 'text-delta' && type !== 'reasoning-delta' && type !== 'tool-call-delta') return undefined
-  if (!hasKeys(chunk, type === 'tool-call-delta' ? ARGUMENTS : TEXT) || !isCount(chunk.index)) return undefined
-  const text = type === 'tool-call-delta' ? chunk.argumentsDelta : chunk.text
-  if (typeof text !== 'string') return undefined
-  return { block: { turn, step, attempt, type, index: chunk.index }, time, text }
+  return { turn, step, attempt, type: chunk.type, index: chunk.index }
 }
 
-/** The delta at `seq` that says `text`, as `plainDelta` found it; not frozen. */
+export const isOfBlock = ({ data }: PlainDelta, block: DeltaBlock): boolean =>
+  data.chunk.index === block.index &&
+  data.chunk.type === block.type &&
+  data.attempt === block.attempt &&
+  data.step === block.step &&
+  data.turn === block.turn
+
+/** The delta of `block` at `seq` that says `text`; not frozen. */
 export function deltaEvent(block: DeltaBlock, seq: number, time: number, text: string): SessionEvent {
   const { turn, step, attempt, type, index } = block
   const chunk = type === 'tool-call-delta' ? { type, index, argumentsDelta: text } : { type, index, text }
   return { type: 'assistant/chunk', seq, time, data: { turn, step, attempt, chunk } }
 }
-
-export const isSameBlock = (one: DeltaBlock, other: DeltaBlock): boolean =>
-  one.index === other.index &&
-  one.type === other.type &&
-  one.attempt === other.attempt &&
-  one.step === other.step &&
-  one.turn === other.turn
 
 const ENVELOPE = ['type', 'seq', 'time', 'data']
 const DATA = ['turn', 'step', 'attempt', 'chunk']
@@ -70,6 +80,7 @@ const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An integer from 0. */
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+export const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 0 && Number.isSafeInteger(value)
 /** An integer from 1. */
-export const isOrdinal = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
+export const isOrdinal = (value: unknown): value is number => isCount(value) && value >= 1

@@ -143,6 +143,8 @@ type BlockChunk = Exclude<StreamChunk, { type: 'usage' | 'finish' }>
 /** One block in the making. Parts are joined when read: a long answer costs its length once. */
 interface Slot {
   readonly type: string
+  /** The type of its deltas. */
+  readonly delta: string
   readonly parts: string[]
   id: string
   name: string
@@ -179,7 +181,7 @@ function fill(slot: Slot, chunk: BlockChunk): void {
       add(slot, chunk.argumentsDelta)
       return
     default:
-      if (`${slot.type}-delta` === chunk.type) add(slot, chunk.text)
+      if (slot.delta === chunk.type) add(slot, chunk.text)
   }
 }
 
@@ -190,7 +192,8 @@ function add(slot: Slot, part: string): void {
 }
 
 function openSlot(slots: Map<number, Slot>, chunk: BlockChunk): Slot {
-  const slot: Slot = { type: typeOpenedBy(chunk), parts: [], id: '', name: '', closed: undefined, bytes: 0 }
+  const type = typeOpenedBy(chunk)
+  const slot: Slot = { type, delta: `${type}-delta`, parts: [], id: '', name: '', closed: undefined, bytes: 0 }
   slots.set(chunk.index, slot)
   return slot
 }

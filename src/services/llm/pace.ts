@@ -7,13 +7,13 @@
 import { setImmediate } from 'node:timers'
 
 /** What may be done between two turns, in short deltas: a few milliseconds of work at most. */
-const ALLOWANCE = 256
+const ALLOWANCE = 1_024
 /** So little that nobody need watch for the next turn. */
 const LITTLE = 32
 /** What a request costs beside its chunks: a step is recorded before it and another one after it. */
-const REQUEST = 32
-/** Characters that cost as much as a delta. */
-const CHARACTERS = 1_024
+const REQUEST = 128
+/** A delta's worth of characters, as a power of two: what is spent stays a small integer. */
+const CHARACTERS = 10
 
 /** Since the event loop last turned, or a little more. */
 let spent = 0
@@ -29,7 +29,7 @@ export function spendRequest(): void {
 
 /** Counts a chunk with that many characters. A promise is to be waited for before the next one. */
 export function spendChunk(characters: number): Promise<void> | undefined {
-  spend(1 + characters / CHARACTERS)
+  spend(1 + (characters >> CHARACTERS))
   return turn
 }
 

@@ -44,7 +44,7 @@ describe('a store that does not answer', () => {
     // The one that opens the turn goes through, or the model would not be asked.
     store.script('append', 'late', 1)
     const turn = started.agent.run('go on')
-    await settle(400)
+    await settle(200)
     const { pulled } = model
     expect(pulled).toBeGreaterThan(1_000)
     expect(pulled).toBeLessThan(AHEAD)
@@ -66,7 +66,7 @@ describe('a store that does not answer', () => {
     await using started = await startAgent({ model, store })
     store.script('append', 'late', 1)
     const turn = started.agent.run('go on')
-    await settle(400)
+    await settle(200)
     const cancelled = started.agent.cancel({ kind: 'user' })
     const { pulled } = model
     await settle()
@@ -102,16 +102,16 @@ describe('a model whose chunks are all there at once', () => {
     const agent = await createAgent({ model, store: memoryStore() })
     const most = mostPerTurn([model])
     await agent.run('go on')
-    expect(most()).toBeLessThan(300)
+    expect(most()).toBeLessThan(1_200)
     await agent.close()
   })
 
   test('counts with all others of the process', async () => {
-    const models = Array.from({ length: 20 }, () => fluent(500))
+    const models = Array.from({ length: 20 }, () => fluent(2_000))
     const agents = await Promise.all(models.map((model) => createAgent({ model, store: memoryStore() })))
     const most = mostPerTurn(models)
     await Promise.all(agents.map((agent) => agent.run('go on')))
-    expect(most()).toBeLessThan(300)
+    expect(most()).toBeLessThan(1_200)
     for (const agent of agents) await agent.close()
   })
 
@@ -122,7 +122,7 @@ describe('a model whose chunks are all there at once', () => {
     await settle(3)
     await started.agent.cancel({ kind: 'user' })
     expect((await turn).reason.kind).toBe('aborted')
-    expect(model.pulled).toBeLessThan(2_000)
+    expect(model.pulled).toBeLessThan(8_000)
   })
 
   test('and of which nothing can be shown yet is not read for ever', async () => {

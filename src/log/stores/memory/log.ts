@@ -3,7 +3,7 @@
  * are kept as runs that say once what they share, and made again for who reads them.
  */
 import type { SessionEvent } from '../../events.ts'
-import { type DeltaBlock, deltaEvent, isSameBlock, type PlainDelta, plainDelta } from '../deltas.ts'
+import { blockOf, type DeltaBlock, deltaEvent, deltaText, isOfBlock, isPlainDelta, type PlainDelta } from '../deltas.ts'
 
 interface Run {
   readonly first: number
@@ -30,9 +30,8 @@ export class MemoryLog {
   /** The next events, frozen all through. */
   push(events: readonly SessionEvent[]): void {
     for (const event of events) {
-      const delta = plainDelta(event)
-      if (delta === undefined) this.#entries.push(event)
-      else if (!this.#joinRun(delta)) this.#entries.push(runOf(event.seq, delta))
+      if (!isPlainDelta(event)) this.#entries.push(event)
+      else if (!this.#joinRun(event)) this.#entries.push(runOf(event))
       this.length += 1
       this.time = event.time
     }
@@ -43,12 +42,13 @@ export class MemoryLog {
     return eventAt(this.#entries[this.#find(seq)] as Entry, seq)
   }
 
-  #joinRun({ block, time, text }: PlainDelta): boolean {
+  #joinRun(delta: PlainDelta): boolean {
     const run = this.#entries.at(-1)
-    if (run === undefined || !isRun(run) || !isSameBlock(run.block, block)) return false
+    if (run === undefined || !isRun(run) || !isOfBlock(delta, run.block)) return false
+    const { time } = delta
     if (time !== run.time) run.times ??= run.texts.map(() => run.time)
     run.times?.push(time)
-    run.texts.push(text)
+    run.texts.push(deltaText(delta))
     run.time = time
     return true
   }
@@ -75,12 +75,12 @@ export class MemoryLog {
   }
 }
 
-const runOf = (first: number, { block, time, text }: PlainDelta): Run => ({
-  first,
-  block,
-  texts: [text],
+const runOf = (delta: PlainDelta): Run => ({
+  first: delta.seq,
+  block: blockOf(delta),
+  texts: [deltaText(delta)],
   times: undefined,
-  time,
+  time: delta.time,
 })
 
 const timeAt = ({ first, times, time }: Run, seq: number): number => times?.[seq - first] ?? time

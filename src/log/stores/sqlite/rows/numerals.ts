@@ -11,15 +11,19 @@ const BASE = 32
 const VALUES = new Int8Array(128).fill(-1)
 for (let value = 0; value < DIGITS.length; value++) VALUES[DIGITS.charCodeAt(value)] = value
 
-/** `n`, an integer from 0, the lowest digits first. */
-export function numeral(n: number): string {
-  let text = ''
-  let rest = n
-  for (; rest >= BASE; rest = Math.floor(rest / BASE)) text += DIGITS.charAt(BASE + (rest % BASE))
-  return text + DIGITS.charAt(rest)
+const CODES = Uint8Array.from(DIGITS, (digit) => digit.charCodeAt(0))
+
+/** Integers from 0, each with its lowest digits first. */
+export function numerals(numbers: readonly number[]): string {
+  const codes: number[] = []
+  for (let rest of numbers) {
+    for (; rest >= BASE; rest = Math.floor(rest / BASE)) codes.push(CODES[BASE + (rest % BASE)] as number)
+    codes.push(CODES[rest] as number)
+  }
+  return Buffer.from(codes).toString('latin1')
 }
 
-/** The numbers of a text that `numeral` made. @throws Damaged */
+/** The numbers of a text that `numerals` made. @throws Damaged */
 export function numbersOf(text: string): number[] {
   const numbers: number[] = []
   let [n, scale] = [0, 1]

@@ -4,9 +4,18 @@
  * place (turn, step, attempt) of what comes next. What is unpacked equals what was packed, the order of keys included.
  */
 import type { SessionEvent } from '../../../events.ts'
-import { type DeltaBlock, type DeltaType, isCount, isSameBlock, type PlainDelta, plainDelta } from '../../deltas.ts'
+import {
+  blockOf,
+  type DeltaBlock,
+  type DeltaType,
+  deltaText,
+  isCount,
+  isOfBlock,
+  isPlainDelta,
+  type PlainDelta,
+} from '../../deltas.ts'
 import { type Filling, formsOf, type KnownForm, type Match } from './form.ts'
-import { numeral } from './numerals.ts'
+import { numerals } from './numerals.ts'
 import { type Place, Said } from './said.ts'
 import { shortened } from './shortened.ts'
 
@@ -25,12 +34,13 @@ const FRAME_LENGTH = 140
 
 interface Run {
   readonly block: DeltaBlock
-  text: string
-  lengths: string
+  readonly texts: string[]
   /** ms, each since the event before. */
-  times: string
-  /** Some of them are not 0. */
-  moves: boolean
+  readonly times: number[]
+  /** How many of the times are to be said: those after the last that is not 0 are not. */
+  moves: number
+  /** Characters of the texts. */
+  length: number
 }
 
 export class RowPacker {
@@ -51,16 +61,15 @@ export class RowPacker {
   /** Characters of the row so far, more or less. */
   get length(): number {
     const run = this.#run
-    return this.#text.length + (run === undefined ? 0 : run.text.length + run.lengths.length)
+    return this.#text.length + (run === undefined ? 0 : run.length + run.texts.length)
   }
 
   /** Takes the next event, which is JSON and frozen. */
   add(event: SessionEvent): void {
     if (this.#text === '') this.#open(event)
     this.last = event.seq
-    const delta = plainDelta(event)
-    if (delta !== undefined && delta.time >= this.#said.time) {
-      this.#addDelta(delta)
+    if (isPlainDelta(event) && event.time >= this.#said.time) {
+      this.#addDelta(event)
       return
     }
     this.#endRun()
@@ -78,19 +87,21 @@ export class RowPacker {
     this.#text = `[${this.#said.time}`
   }
 
-  #addDelta({ block, time, text }: PlainDelta): void {
+  #addDelta(delta: PlainDelta): void {
     let run = this.#run
-    if (run === undefined || !isSameBlock(run.block, block)) {
+    if (run === undefined || !isOfBlock(delta, run.block)) {
       this.#endRun()
+      const block = blockOf(delta)
       if (!this.#said.isAt(block)) this.#moveTo(block)
-      run = this.#run = { block, text: '', lengths: '', times: '', moves: false }
+      run = this.#run = { block, texts: [], times: [], moves: 0, length: 0 }
     }
-    const later = time - this.#said.time
-    this.#said.time = time
-    run.text += text
-    run.lengths += numeral(text.length)
-    run.times += numeral(later)
-    if (later > 0) run.moves = true
+    const text = deltaText(delta)
+    const later = delta.time - this.#said.time
+    this.#said.time = delta.time
+    run.texts.push(text)
+    run.times.push(later)
+    run.length += text.length
+    if (later > 0) run.moves = run.times.length
     this.unpackedLength += FRAME_LENGTH + text.length
   }
 
@@ -99,10 +110,11 @@ export class RowPacker {
     if (run === undefined) return
     this.#run = undefined
     const { type, index } = run.block
-    const times = run.moves ? `,"${withoutZeros(run.times)}"` : ''
-    const text = JSON.stringify(run.text)
-    this.#text += `,[${RUN},${DELTA_TYPES.indexOf(type)},${index},${text},"${run.lengths}"${times}]`
-    this.#said.hearPiece(index, run.text)
+    const text = run.texts.join('')
+    const lengths = numerals(run.texts.map(({ length }) => length))
+    const times = run.moves > 0 ? `,"${numerals(run.times.slice(0, run.moves))}"` : ''
+    this.#text += `,[${RUN},${DELTA_TYPES.indexOf(type)},${index},${JSON.stringify(text)},"${lengths}"${times}]`
+    this.#said.hearPiece(index, text)
   }
 
   #moveTo({ turn, step, attempt }: Place): void {
@@ -186,6 +198,3 @@ export class RowPacker {
     if (isCount(event.time)) this.#said.time = event.time
   }
 }
-
-/** Times that stand still at the end need not be said. */
-const withoutZeros = (times: string): string => times.replace(/A+$/, '')

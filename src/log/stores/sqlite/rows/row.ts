@@ -4,7 +4,7 @@
  */
 import { crc32 } from 'node:zlib'
 import type { SessionEvent } from '../../../events.ts'
-import { plainDelta } from '../../deltas.ts'
+import { isPlainDelta } from '../../deltas.ts'
 import { storeFailure } from '../driver.ts'
 import { Damaged, json, list } from './checked.ts'
 import { unpackLegacy } from './legacy.ts'
@@ -71,7 +71,7 @@ function chosen(events: Unpacked['events'], { from, to, deltasFrom = 0 }: Wanted
   // A time that goes back must be seen, so nothing is passed over then.
   const inOrder = before.every(({ time }, i) => i === 0 || time >= (before[i - 1]?.time ?? 0))
   const isWanted = (event: SessionEvent): boolean =>
-    event.seq >= from && (event.seq >= deltasFrom || !inOrder || plainDelta(event) === undefined)
+    event.seq >= from && (event.seq >= deltasFrom || !inOrder || !isPlainDelta(event))
   const wanted = before.filter(isWanted)
   return { events: wanted, formed: wanted.map(() => false), time: before.at(-1)?.time ?? 0 }
 }

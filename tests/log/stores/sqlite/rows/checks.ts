@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { SessionEvent } from '../../../../../src/log/events.ts'
-import { plainDelta } from '../../../../../src/log/stores/deltas.ts'
+import { isPlainDelta } from '../../../../../src/log/stores/deltas.ts'
 import type { encodeEvents, rowBodies } from '../../../../../src/log/stores/sqlite/batch.ts'
 import { FORMED, type StoredRow, type unpackStored } from '../../../../../src/log/stores/sqlite/rows/row.ts'
 import { validateStored } from '../../../../../src/log/validate.ts'
@@ -51,8 +51,7 @@ export function holdParts(code: RowCode, runs: fc.Parameters<unknown>): void {
         const seqs = new Set(got.events.map(({ seq }) => seq))
         const passed = inRow.filter(({ seq }) => !seqs.has(seq))
         expect(textOf(got.events)).toBe(textOf(inRow.filter(({ seq }) => seqs.has(seq))))
-        for (const event of passed)
-          expect([plainDelta(event) === undefined, event.seq < deltasFrom]).toEqual([false, true])
+        for (const event of passed) expect([!isPlainDelta(event), event.seq < deltasFrom]).toEqual([false, true])
         const before = events.filter(({ seq }) => seq <= row.last && seq >= row.first && seq < to)
         const last = before.at(-1)?.time ?? -1
         if (Number.isSafeInteger(last) && last >= 0) expect(got.time).toBe(last)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { StoreFailure, type StoreFailureReason } from '../../../../../src/log/errors.ts'
 import type { SessionEvent } from '../../../../../src/log/events.ts'
 import { encodeEvents, rowBodies } from '../../../../../src/log/stores/sqlite/batch.ts'
-import { numbersOf, numeral } from '../../../../../src/log/stores/sqlite/rows/numerals.ts'
+import { numbersOf, numerals } from '../../../../../src/log/stores/sqlite/rows/numerals.ts'
 import { FORMED, type StoredRow, unpackStored } from '../../../../../src/log/stores/sqlite/rows/row.ts'
 import { chunks } from '../../../../kit/store-contract/fixtures.ts'
 import { anyEvents, usualEvents } from './any-events.ts'
@@ -42,8 +42,8 @@ test('a row is closed by what it holds, so that no reader holds much', () => {
 })
 
 test.each([0, 1, 31, 32, 33, 1_023, 1_024, 2 ** 31, 2 ** 53 - 1])('%d is a numeral, alone and among others', (n) => {
-  expect(numbersOf(numeral(n))).toEqual([n])
-  expect(numbersOf(numeral(5) + numeral(n) + numeral(0))).toEqual([5, n, 0])
+  expect(numbersOf(numerals([n]))).toEqual([n])
+  expect(numbersOf(numerals([5, n, 0]))).toEqual([5, n, 0])
 })
 
 const oneRow = (events: readonly SessionEvent[]): StoredRow => rowsOf(code, events)[0] ?? expect.fail('no row')
