@@ -10,7 +10,7 @@ import { answerJob } from '../harness/alone.mjs'
 /** @typedef {{ folder: string, store: 'memory' | 'sqlite' }} Job */
 
 /** For the worker to take over. */
-const MOST_TRIES = 100
+const MOST_TRIES = 20
 const BETWEEN_MS = 100
 /** How often each is lived. */
 const LIVES = 3
@@ -25,7 +25,7 @@ await answerJob(async (/** @type {Job} */ { folder, store }) => {
   const subject = createSubject({ store, path, committed: () => wal?.look() })
   /** By unit. @type {Record<string, Counted>} */
   const figures = {}
-  if (wal !== undefined) await workerWrites(subject.units.followup)
+  if (wal !== undefined) await workerWrites(subject.followup)
   for (const [unit, { live, size }] of Object.entries(subject.units)) {
     await live(size)
     const shorter = await counted(() => live(size))
