@@ -17,7 +17,8 @@ export function untrustworthy(events: readonly SessionEvent[], mask: Mask): stri
   return undefined
 }
 
-function wrongWith({ seq, time, ...event }: SessionEvent, mask: Mask): string | undefined {
+function wrongWith(recorded: SessionEvent, mask: Mask): string | undefined {
+  const { seq, time, ...event } = recorded
   let data: Json
   try {
     data = validateNew(event).data
@@ -26,7 +27,8 @@ function wrongWith({ seq, time, ...event }: SessionEvent, mask: Mask): string | 
   }
   const masked = maskEvent(mask, event.type, data)
   if (canonicalJson(masked) !== canonicalJson(event.data as unknown as Json)) return 'it would be masked'
-  const open = openPart(event.data)
+  // One that was read from a disk is its reader's, and nobody else has it.
+  const open = Object.isFrozen(recorded) ? openPart(event.data) : undefined
   return open === undefined ? undefined : `${open} can be changed`
 }
 
