@@ -16,10 +16,10 @@
 
 /**
  * How much above its allowance a count is still fine: how often an answer of the disk finds the main thread waiting is
- * chance, and that changes what is called. What the disk is asked is not left to chance.
+ * chance, and that changes what is called and how its pages are filled. How often the disk is asked is not left to chance.
  * @type {Readonly<Record<string, number>>}
  */
-const TOLERANCE = { calls: 0.02, xstate: 0.02, promises: 0.02, frames: 0.02 }
+const TOLERANCE = { calls: 0.02, xstate: 0.02, promises: 0.02, frames: 0.05 }
 
 /** What a count with a tolerance may be more in any case: a twentieth of a call a burst is one of the whole life. */
 const SLACK = 0.1

@@ -63,14 +63,18 @@ export function createSubject({ store: kind, path, committed }) {
     await agent.close()
   }
 
+  const followup = { size: 20, live: (/** @type {number} */ turns) => live({ script: { deltas: DELTAS }, turns }) }
   /** Of each, one life has `size` and another twice as many. @type {Readonly<Record<string, Unit>>} */
   const units = {
-    followup: { size: 20, live: (turns) => live({ script: { deltas: DELTAS }, turns }) },
+    followup,
     step: { size: 20, live: (steps) => live({ script: { deltas: DELTAS, steps } }) },
-    delta: { size: 2_000, live: (deltas) => live({ script: { deltas } }) },
+    // How often such a model waits for a disk is the disk's affair.
+    ...(kind === 'memory' && {
+      delta: { size: 2_000, live: (/** @type {number} */ deltas) => live({ script: { deltas } }) },
+    }),
     burst: { size: 20, live: (bursts) => live({ script: { deltas: bursts * DELTAS }, burst: DELTAS }) },
   }
-  return { units, end: async () => store[Symbol.asyncDispose]() }
+  return { followup, units, end: async () => store[Symbol.asyncDispose]() }
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { createHook } from 'node:async_hooks'
 import { Session } from 'node:inspector'
-import { MessagePort } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 
 const OURS = new URL('../../dist/', import.meta.url).href
 
@@ -21,9 +21,9 @@ createHook({
     if (type === 'PROMISE') promises += 1
   },
 }).enable()
-const { postMessage } = MessagePort.prototype
-/** A worker's goes this way too. @param {Parameters<typeof postMessage>} sent */
-MessagePort.prototype.postMessage = function (...sent) {
+const { postMessage } = Worker.prototype
+/** @param {Parameters<typeof postMessage>} sent */
+Worker.prototype.postMessage = function (...sent) {
   messages += 1
   return postMessage.apply(this, sent)
 }

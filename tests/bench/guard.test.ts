@@ -46,9 +46,14 @@ describe('a count', () => {
     expect(failed(counted({ [what]: 2.05 }), allowing({ [what]: 2 }))).toEqual([what])
   })
 
-  test.each(['calls', 'xstate', 'promises', 'frames'])('of %s may rise by two hundredths and no more', (what) => {
-    expect(failed(counted({ [what]: 1020 }), allowing({ [what]: 1000 }))).toEqual([])
-    expect(failed(counted({ [what]: 1021 }), allowing({ [what]: 1000 }))).toEqual([what])
+  test.each([
+    ['calls', 1020],
+    ['xstate', 1020],
+    ['promises', 1020],
+    ['frames', 1050],
+  ])('of %s, allowed 1,000, may rise to %i and no more', (what, most) => {
+    expect(failed(counted({ [what]: most }), allowing({ [what]: 1000 }))).toEqual([])
+    expect(failed(counted({ [what]: most + 1 }), allowing({ [what]: 1000 }))).toEqual([what])
     expect(failed(counted({ [what]: 0.1 }), allowing({ [what]: 0 }))).toEqual([])
     expect(failed(counted({ [what]: 0.2 }), allowing({ [what]: 0 }))).toEqual([what])
   })
@@ -95,7 +100,7 @@ test('what is raised has the reason that was given, and nothing else has', () =>
   })
 })
 
-test('what is checked in has a reason for each allowance: two commits a step, one a burst, none for a delta', () => {
+test('what is checked in has a reason for each allowance: two commits a step and a checkpoint now and then, one a burst', () => {
   const figures = Object.fromEntries(
     Object.entries(checkedIn).map(([store, units]) => [
       store,
@@ -103,10 +108,7 @@ test('what is checked in has a reason for each allowance: two commits a step, on
     ]),
   )
   expect(failures(judge(figures, checkedIn))).toEqual([])
-  expect(figures.sqlite).toMatchObject({
-    followup: { commits: 2, messages: 2 },
-    step: { commits: 2, messages: 2 },
-    burst: { commits: 1, messages: 1 },
-    delta: { commits: 0, messages: 0 },
-  })
+  expect(Math.floor(figures.sqlite?.followup?.commits ?? Number.NaN)).toBe(2)
+  expect(Math.floor(figures.sqlite?.step?.commits ?? Number.NaN)).toBe(2)
+  expect(figures.sqlite?.burst?.commits).toBe(1)
 })
