@@ -10,6 +10,7 @@ import { memoryStore } from '../../src/log/stores/memory.ts'
 import { createFold } from '../../src/machines/fold.ts'
 import { verify } from '../../src/machines/verify.ts'
 import { scripted } from '../../src/services/adapters/scripted.ts'
+import type { Hooks } from '../../src/services/hooks/contract.ts'
 
 /** Thrown, and so failing the test, when the fold of the log differs from the live state. */
 export class FoldDiffers extends Error {}
@@ -131,6 +132,27 @@ export const ofType = <T extends SessionEvent['type']>(
   type: T,
 ): readonly Extract<SessionEvent, { type: T }>[] =>
   events.filter((event): event is Extract<SessionEvent, { type: T }> => event.type === type)
+
+/**
+ * Hooks that decide nothing and give the event loop a turn. What a turn records at once shares an append; with these each
+ * of its batches has an append of its own, so that a store can fail, or a crash come, between any two.
+ */
+export const unhurriedHooks: Partial<Hooks> = {
+  'system-prompt/assemble': unhurried,
+  'agent/pre-step': unhurried,
+  'agent/request': unhurried,
+  'tools/pre-execute': unhurried,
+  'tools/execute': unhurried,
+  'tools/post-execute': unhurried,
+  'agent/turn-stopping': async () => settle(1),
+}
+
+async function unhurried<R>(_: unknown, next: () => Promise<R>): Promise<R> {
+  await settle(1)
+  const decided = await next()
+  await settle(1)
+  return decided
+}
 
 /** A clock that moves only when told: `clock.increment(ms)`. */
 export const simulatedClock = (): SimulatedClock => new SimulatedClock()
