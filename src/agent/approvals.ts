@@ -18,7 +18,14 @@ export interface Approvals {
   decisionOf(answer: Pick<Answer, 'callId' | 'run'>): Decision | undefined
   /** Why the answer cannot be taken; undefined if it can. */
   refusal(context: AgentContext, answer: Answer, now: number): ApprovalRefused | undefined
+  /** What was decided. */
+  saved(): SavedApprovals
+  /** Takes it back, before any event. */
+  restore(saved: SavedApprovals): void
 }
+
+/** Decisions as a checkpoint holds them, by run and call. */
+export type SavedApprovals = readonly (readonly [key: string, decision: Decision])[]
 
 export const pendingApprovals = ({ calls }: AgentContext): readonly PendingApproval[] =>
   calls.flatMap(({ callId, run, name, arguments: raw, status, approval }) =>
@@ -33,6 +40,14 @@ const key = (callId: string, run: number): string => `${run} ${callId}`
 class AgentApprovals implements Approvals {
   /** What was decided, by call and run; made with the first decision. */
   #decided: Map<string, Decision> | undefined
+
+  saved(): SavedApprovals {
+    return [...(this.#decided ?? [])]
+  }
+
+  restore(saved: SavedApprovals): void {
+    this.#decided = saved.length === 0 ? undefined : new Map(saved)
+  }
 
   place(event: SessionEvent): void {
     // A fork that begins between an approval and its dispatch asks again.

@@ -1,7 +1,7 @@
 /** The bounds of one agent: fed by its log, and a timer for those on time. */
 import type { SessionEvent } from '../log/events.ts'
-import { createMeter, type Meter } from '../log/projections/meter.ts'
-import { createRepeats, type Repeats } from '../log/projections/repeats.ts'
+import { createMeter, type Meter, type SavedMeter } from '../log/projections/meter.ts'
+import { createRepeats, type Repeats, type SavedRepeats } from '../log/projections/repeats.ts'
 import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { createLimits, createRepeatGuard, type Limits, type RepeatGuard } from '../services/limits.ts'
 import type { Checked } from './options.ts'
@@ -13,6 +13,16 @@ export interface Budgets {
   place(event: SessionEvent): void
   /** After each macrostep: the timer for time is set anew when a turn begins, or something stops or goes on running. */
   arm(running: boolean, turn: number): void
+  /** What was counted; null for what nobody counts. */
+  saved(): SavedBudgets
+  /** Takes it back, before any event; false if something is counted now that was not then, and nothing changed. */
+  restore(saved: SavedBudgets): boolean
+}
+
+/** Counts as a checkpoint holds them. */
+export interface SavedBudgets {
+  readonly meter: SavedMeter | null
+  readonly repeats: SavedRepeats | null
 }
 
 type BudgetOptions = Pick<Checked, 'limits' | 'repeatedCalls' | 'tools' | 'clock'>
@@ -40,6 +50,17 @@ class AgentBudgets implements Budgets {
   place(event: SessionEvent): void {
     this.#meter?.place(event)
     this.#counted?.place(event)
+  }
+
+  saved(): SavedBudgets {
+    return { meter: this.#meter?.saved() ?? null, repeats: this.#counted?.saved() ?? null }
+  }
+
+  restore({ meter, repeats }: SavedBudgets): boolean {
+    if ((this.#meter !== undefined && meter === null) || (this.#counted !== undefined && repeats === null)) return false
+    if (meter !== null) this.#meter?.restore(meter)
+    if (repeats !== null) this.#counted?.restore(repeats)
+    return true
   }
 
   arm(running: boolean, turn: number): void {

@@ -8,7 +8,7 @@ import type { ActorRefFrom } from 'xstate'
 import { InvalidLog, type PawlError } from '../log/errors.ts'
 import type { BoundCause, OnCrash, Recordable, SessionEvent, TurnLimits } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
-import type { Session, SessionOptions } from '../log/session.ts'
+import type { CheckpointHolder, Session, SessionOptions } from '../log/session.ts'
 import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
 import type { agentMachine } from '../machines/agent.ts'
 import { type AgentSnapshot, createFold, stateName } from '../machines/fold.ts'
@@ -26,6 +26,7 @@ import type { Answer } from '../services/verdicts.ts'
 import type { Agent } from './agent.ts'
 import { createApprovals } from './approvals.ts'
 import { createBudgets } from './budgets.ts'
+import { MAKER, restoredAgent, type SavedAgent, savedAgent } from './checkpoint.ts'
 import { type ClosingParts, createClosing } from './closing.ts'
 import type { Parts } from './facade.ts'
 import { type ForkOptions, forkSession } from './fork.ts'
@@ -56,13 +57,14 @@ export interface LivingOptions {
 
 /** Made, given to `openSession`, then begun with the session and the actor. */
 export class LivingAgent
-  implements SessionOptions, ChartPorts, TurnControlOptions, ClosingParts, MailboxOptions, Parts
+  implements SessionOptions, CheckpointHolder, ChartPorts, TurnControlOptions, ClosingParts, MailboxOptions, Parts
 {
   readonly checked: Checked
   /** What `turn/start` is stamped with. */
   readonly limits: TurnLimits
   readonly storeTimeoutMs: number
   readonly gathers = true
+  readonly maker = MAKER
   readonly hooks
   readonly observer
   readonly approvals = createApprovals()
@@ -83,6 +85,8 @@ export class LivingAgent
   readonly #turns = createTurns()
   readonly #inspect: AgentOptions['inspect']
   readonly #fallbackDir: string | undefined
+  /** The turn and the step that were the last to begin. */
+  #at: SavedAgent['at'] = NOWHERE
   /** The log folded while it is read; dropped then. */
   #folding: ReturnType<typeof createFold> | undefined = createFold()
   #inspection: ((event: SessionEvent) => void) | undefined
@@ -131,7 +135,40 @@ export class LivingAgent
     return this.checked.clock.now()
   }
 
+  get checkpoints(): CheckpointHolder {
+    return this
+  }
+
   // What the session asks and tells.
+
+  save(): Json {
+    return savedAgent({
+      state: this.actor.getSnapshot(),
+      at: this.#at,
+      lastEvent: this.#lastDurable ?? null,
+      lastReason: this.#lastReason ?? null,
+      contextStands: this.contextStands,
+      approvals: this.approvals.saved(),
+      budgets: this.budgets.saved(),
+      openTurn: this.#turns.saved(),
+    })
+  }
+
+  restore(saved: Json): boolean {
+    const restored = restoredAgent(saved)
+    if (restored === undefined || !this.budgets.restore(restored.budgets)) return false
+    const { at, queues } = restored
+    this.#folding = createFold(restored.snapshot)
+    this.#at = at
+    this.#lastDurable = restored.lastEvent ?? undefined
+    this.#lastReason = restored.lastReason ?? undefined
+    this.contextStands = restored.contextStands
+    this.approvals.restore(restored.approvals)
+    this.#turns.restore(restored.openTurn)
+    this.observer.restore({ ...at, queues })
+    this.receipts.restore({ ...at, queues })
+    return true
+  }
 
   onLoaded(event: SessionEvent): void {
     this.#lastDurable = event
@@ -362,7 +399,9 @@ export class LivingAgent
     this.approvals.place(event)
     this.budgets.place(event)
     this.contextStands = contextStands(this.contextStands, event)
-    if (event.type === 'turn/end') this.#lastReason = event.data.reason.kind
+    if (event.type === 'turn/start') this.#at = { turn: event.data.turn, step: 0 }
+    else if (event.type === 'step/start') this.#at = event.data
+    else if (event.type === 'turn/end') this.#lastReason = event.data.reason.kind
   }
 
   #timeUp(): void {
@@ -381,5 +420,6 @@ export class LivingAgent
   }
 }
 
+const NOWHERE: SavedAgent['at'] = Object.freeze({ turn: 0, step: 0 })
 const NO_DISPOSERS: readonly Disposer[] = Object.freeze([])
 const NO_SUMMARY: SummaryUpdate = Object.freeze({})

@@ -1,11 +1,13 @@
 /** What the agent's observers are told of a batch: events first, then what they mean for the inbox and for errors. */
 import type { SessionEvent } from '../log/events.ts'
-import { inbox } from '../log/projections/inbox.ts'
+import { type InboxState, inbox } from '../log/projections/inbox.ts'
 import type { HookRegistry } from '../services/hooks/registry.ts'
 
 export interface BatchObserver {
   /** Takes an event of the stored log, telling nobody. */
   load(event: SessionEvent): void
+  /** Where the log that a checkpoint covers left off; before any event. */
+  restore(at: { readonly turn: number; readonly step: number; readonly queues: InboxState }): void
   tell(events: readonly SessionEvent[]): void
   /** The value behind the failure that the open turn may end with. */
   noteError(error: unknown): void
@@ -34,6 +36,12 @@ class HookTeller implements BatchObserver {
       this.#error = undefined
     } else if (event.type === 'step/start') this.#step = event.data.step
     this.#queues = inbox.evolve(this.#queues, event)
+  }
+
+  restore({ turn, step, queues }: Parameters<BatchObserver['restore']>[0]): void {
+    this.#turn = turn
+    this.#step = step
+    this.#queues = queues
   }
 
   tell(events: readonly SessionEvent[]): void {

@@ -3,7 +3,7 @@
  * and what nobody observes is never an unhandled rejection.
  */
 import type { InboxItem, SessionEvent } from '../log/events.ts'
-import { inbox } from '../log/projections/inbox.ts'
+import { type InboxState, inbox } from '../log/projections/inbox.ts'
 import type { TurnResult } from './turns.ts'
 
 export type Entered =
@@ -68,6 +68,8 @@ export interface Receipts {
   of(id: string): Receipt | undefined
   /** Takes the next durable event; `ended` is the result of the turn it ended. */
   place(event: SessionEvent, ended: TurnResult | undefined): void
+  /** Where the log that a checkpoint covers left off; before any event. */
+  restore(at: { readonly turn: number; readonly step: number; readonly queues: InboxState }): void
   /** Nothing more will come. */
   fail(error: unknown): void
 }
@@ -122,6 +124,12 @@ class AgentReceipts implements Receipts {
       default:
         return
     }
+  }
+
+  restore({ turn, step, queues }: Parameters<Receipts['restore']>[0]): void {
+    this.#turn = turn
+    this.#step = step
+    this.#queues = queues
   }
 
   fail(error: unknown): void {

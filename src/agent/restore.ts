@@ -157,6 +157,14 @@ const withHead = (owner: Ownership, head: number): Ownership => ({
   ...(owner.posted === undefined ? {} : { posted: owner.posted }),
   lost: owner.lost,
   append: (events, options) => owner.append(events, options),
+  ...checkpointsOf(owner),
   commands: (signal) => owner.commands(signal),
   release: () => owner.release(),
+})
+
+/** What a store leaves out stays out. */
+const checkpointsOf = (owner: Ownership): Pick<Ownership, 'checkpoint' | 'keep' | 'keepEvery'> => ({
+  ...(owner.checkpoint === undefined ? {} : { checkpoint: () => owner.checkpoint?.() ?? Promise.resolve(undefined) }),
+  ...(owner.keep === undefined ? {} : { keep: (checkpoint) => owner.keep?.(checkpoint) ?? Promise.resolve() }),
+  ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
 })

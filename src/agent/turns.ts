@@ -23,6 +23,18 @@ interface OpenTurn {
 export interface Turns {
   /** Takes the next durable event; gives the result if it ended a turn. */
   place(event: SessionEvent): TurnResult | undefined
+  /** The open turn. */
+  saved(): SavedTurn | null
+  /** Takes it back, before any event. */
+  restore(saved: SavedTurn | null): void
+}
+
+/** An open turn as a checkpoint holds it. */
+export interface SavedTurn {
+  readonly turn: number
+  readonly message: AssistantMessage | null
+  readonly usage: TokenUsage
+  readonly steps: number
 }
 
 export const createTurns = (): Turns => new DurableTurns()
@@ -30,6 +42,14 @@ export const createTurns = (): Turns => new DurableTurns()
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class DurableTurns implements Turns {
   #open: OpenTurn | undefined
+
+  saved(): SavedTurn | null {
+    return this.#open === undefined ? null : { ...this.#open, message: this.#open.message ?? null }
+  }
+
+  restore(saved: SavedTurn | null): void {
+    this.#open = saved === null ? undefined : { ...saved, message: saved.message ?? undefined }
+  }
 
   place(event: SessionEvent): TurnResult | undefined {
     switch (event.type) {

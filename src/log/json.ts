@@ -160,7 +160,8 @@ export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return String(value)
   let text = ''
   if (isArray(value)) {
-    for (let i = 0; i < value.length; i++) text += i === 0 ? canonicalJson(value[i] as Json) : `,${canonicalJson(value[i] as Json)}`
+    for (let i = 0; i < value.length; i++)
+      text += i === 0 ? canonicalJson(value[i] as Json) : `,${canonicalJson(value[i] as Json)}`
     return `[${text}]`
   }
   const keys = sorted(Object.keys(value))

@@ -13,18 +13,19 @@ import { createWatch, itemsInTime, sessionPatience, type Watch } from './patienc
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
 import type { RequestHeader } from './requests.ts'
+import { type Checkpoints, createCheckpoints } from './session/checkpoints.ts'
 import type { ChunkPlace, ReadOptions, Session, SessionOptions } from './session/contract.ts'
 import { asPawlError, report } from './session/failure.ts'
 import type { Folded } from './session/folded.ts'
 import { createFeed, type Feed } from './session/follow.ts'
-import { load } from './session/load.ts'
+import { type Loaded, load } from './session/load.ts'
 import { createRecorder, type Note, type Recorder } from './session/recorder.ts'
 import type { MessageRecord } from './session/standings.ts'
 import { quiet } from './session/waiters.ts'
 import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
-export type { ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
+export type { CheckpointHolder, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
 
 const WINDOW_MS = 20
 
@@ -34,12 +35,13 @@ const WINDOW_MS = 20
  * caller's to release then.
  */
 export async function openSession(store: LogStore, ownership: Ownership, options: SessionOptions): Promise<Session> {
-  const folded = await load(store, ownership, {
+  const loaded = await load(store, ownership, {
     patience: sessionPatience(options.storeTimeoutMs),
     deltas: options.countsDeltas?.() !== false,
     onLoaded: (event) => options.onLoaded?.(event),
+    checkpoints: options.checkpoints,
   })
-  return new OwnedSession(store, ownership, folded, options)
+  return new OwnedSession(store, ownership, loaded, options)
 }
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
@@ -53,6 +55,7 @@ class OwnedSession implements Session, WriterObserver {
   readonly #feed: Feed
   readonly #writer: Writer
   readonly #recorder: Recorder
+  readonly #checkpoints: Checkpoints | undefined
   readonly #failed = new LazyAbort()
   #onLost: (() => void) | undefined
   #watch: Watch | undefined
@@ -60,7 +63,7 @@ class OwnedSession implements Session, WriterObserver {
   #closing: Promise<void> | undefined
   #closed = false
 
-  constructor(store: LogStore, ownership: Ownership, folded: Folded, options: SessionOptions) {
+  constructor(store: LogStore, ownership: Ownership, { folded, checkpoint }: Loaded, options: SessionOptions) {
     const { header, epoch } = ownership
     this.id = header.id
     this.header = header
@@ -68,11 +71,19 @@ class OwnedSession implements Session, WriterObserver {
     this.#ownership = ownership
     this.#options = options
     this.#folded = folded
-    this.#writer = createWriter({ store, ownership, windowMs: options.windowMs ?? WINDOW_MS, gathers: options.gathers ?? false, told: this })
+    this.#writer = createWriter({
+      store,
+      ownership,
+      windowMs: options.windowMs ?? WINDOW_MS,
+      gathers: options.gathers ?? false,
+      told: this,
+    })
     const patience = sessionPatience(options.storeTimeoutMs)
     const read = (from: number) => itemsInTime(store.read(header.id, { from }), `read session "${header.id}"`, patience)
     this.#feed = createFeed(read, this.#writer)
     this.#recorder = createRecorder(folded, options, this.#writer)
+    const holder = options.checkpoints
+    this.#checkpoints = holder && createCheckpoints({ ownership, holder, folded, kept: checkpoint })
     this.checkOwner()
   }
 
@@ -181,6 +192,12 @@ class OwnedSession implements Session, WriterObserver {
     return quiet(this.#options.held?.() ? Promise.resolve().then(() => this.#flush()) : this.#flush())
   }
 
+  async keepCheckpoint(): Promise<void> {
+    const kept = this.#failure === undefined ? this.#checkpoints?.keep(this.#writer.head) : undefined
+    // One that takes too long is left: it is nobody's but the store's.
+    if (kept !== undefined) await this.#inTime(kept, 'keep a checkpoint of').catch(() => {})
+  }
+
   ready(): Promise<void> {
     return this.#writer.ready()
   }
@@ -249,6 +266,7 @@ class OwnedSession implements Session, WriterObserver {
     if (events.length === 0) return
     this.#feed.publish(events, bytes)
     report(() => this.#options.onDurable?.(events))
+    this.#checkpoints?.grown(this.#writer.head, bytes)
   }
 
   fail(error: PawlError): void {
@@ -280,6 +298,7 @@ class OwnedSession implements Session, WriterObserver {
     this.#closed = true
     this.#feed.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.
+    await this.keepCheckpoint()
     const [release] = await Promise.allSettled([this.#inTime(this.#ownership.release(), 'release')])
     if (outcome.status === 'rejected') throw outcome.reason
     if (release.status === 'rejected') throw asPawlError(release.reason, 'release the session')

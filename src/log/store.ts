@@ -151,6 +151,8 @@ export interface Ownership {
    * @throws Fenced, StoreFailure; what was kept before then stays, or nothing is.
    */
   keep?(checkpoint: Checkpoint): Promise<void>
+  /** After how many events it would have another one (1,000), where the log has also grown enough in bytes. */
+  readonly keepEvery?: number
   /** Commands not yet taken, oldest first, each once, then new ones as they are posted, until `signal` aborts or the ownership ends. */
   commands(signal: AbortSignal): AsyncIterable<PostedCommand>
   /** Gives the session up. Idempotent; later appends are Fenced. */

@@ -34,8 +34,18 @@ const bare = (snapshot: AgentSnapshot): AgentSnapshot =>
 /** Of an empty log; one for all agents that start with it. */
 const initialSnapshot = agentMachine.resolveState({ value: 'idle', context: initialContext })
 
-/** Folds a log as it is read; `accepts` says whether the chart has a transition for an event in the state reached. */
-export function createFold(): {
+/** Value and context, as JSON holds them. */
+export type SavedState = Pick<AgentSnapshot, 'value' | 'context'>
+
+/** The state that a checkpoint tells of. @throws if the chart has no such state */
+export const restoreState = ({ value, context }: SavedState): AgentSnapshot =>
+  agentMachine.resolveState({ value, context })
+
+/**
+ * Folds a log as it is read, or what comes after the state `from`; `accepts` says whether the chart has a transition for
+ * an event in the state reached.
+ */
+export function createFold(from = initialSnapshot): {
   push(event: SessionEvent): void
   accepts(event: SessionEvent): boolean
   snapshot(): AgentSnapshot

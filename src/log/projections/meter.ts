@@ -19,6 +19,27 @@ export interface Meter {
   place(event: SessionEvent): void
   /** As of `now` (epoch ms): the time since the last event counts while something runs. */
   spent(scope: 'turn' | 'session', now: number): Spent
+  /** All of it. */
+  saved(): SavedMeter
+  /** Takes it back, before any event. */
+  restore(saved: SavedMeter): void
+}
+
+/** A meter as a checkpoint holds it. */
+export interface SavedMeter {
+  readonly sums: { readonly turn: Spent; readonly session: Spent }
+  readonly attempt: { readonly key: string; readonly usage: TokenUsage | null; readonly outputBytes: number } | null
+  readonly price: Price
+  readonly lastTime: number
+  readonly activity: SavedActivity
+  readonly conversation: readonly (readonly [seq: number, bytes: number])[]
+}
+
+interface SavedActivity {
+  readonly open: boolean
+  readonly waitsForRetry: boolean
+  readonly atWork: readonly string[]
+  readonly awaiting: readonly string[]
 }
 
 interface Sum {
@@ -41,9 +62,9 @@ const FREE: Price = { input: 0, output: 0 }
 const zero = (): Sum => ({ tokens: 0, timeMs: 0, cost: 0, estimated: false })
 
 export function createMeter(): Meter {
-  const sums = { turn: zero(), session: zero() }
-  const activity = createActivity()
-  const conversation = createConversation()
+  let sums = { turn: zero(), session: zero() }
+  let activity = createActivity()
+  let conversation = createConversation()
   let price = FREE
   let attempt: Attempt | undefined
   let lastTime = 0
@@ -98,6 +119,22 @@ export function createMeter(): Meter {
       if (activity.running) sum.timeMs += Math.max(0, now - lastTime)
       return sum
     },
+    saved: () => ({
+      sums: { turn: { ...sums.turn }, session: { ...sums.session } },
+      attempt: attempt === undefined ? null : { ...attempt, usage: attempt.usage ?? null },
+      price,
+      lastTime,
+      activity: activity.saved(),
+      conversation: conversation.saved(),
+    }),
+    restore(saved) {
+      sums = { turn: { ...saved.sums.turn }, session: { ...saved.sums.session } }
+      activity = createActivity(saved.activity)
+      conversation = createConversation(saved.conversation)
+      price = saved.price
+      attempt = saved.attempt === null ? undefined : { ...saved.attempt, usage: saved.attempt.usage ?? undefined }
+      lastTime = saved.lastTime
+    },
   }
 }
 
@@ -122,10 +159,15 @@ function costOf(usage: TokenUsage, price: Price): number {
 type Sized = { readonly seq: number; readonly bytes: number }
 
 /** About how many bytes of UTF-8 JSON the conversation has. What is replaced is not sent any more. */
-function createConversation(): { readonly bytes: number; place(event: SessionEvent): void } {
-  const nodes: Sized[] = []
-  let bytes = 0
+function createConversation(before: SavedMeter['conversation'] = []): {
+  readonly bytes: number
+  place(event: SessionEvent): void
+  saved(): SavedMeter['conversation']
+} {
+  const nodes: Sized[] = before.map(([seq, bytes]) => ({ seq, bytes }))
+  let bytes = nodes.reduce((sum, each) => sum + each.bytes, 0)
   return {
+    saved: () => nodes.map((node) => [node.seq, node.bytes] as const),
     get bytes() {
       return bytes
     },
@@ -147,17 +189,23 @@ function replacedBy({ surfaceOp }: SessionEvent, nodes: readonly Sized[]): reado
   return first < 0 || last < first ? [nodes.length, 0] : [first, last - first + 1]
 }
 
+const IDLE: SavedActivity = { open: false, waitsForRetry: false, atWork: [], awaiting: [] }
+
 /** Whether something of the open turn runs: a retry's wait and a wait for approval alone do not count. */
-function createActivity(): { readonly running: boolean; place(event: SessionEvent): void } {
-  const atWork = new Set<string>()
-  const awaiting = new Set<string>()
-  let open = false
-  let waitsForRetry = false
+function createActivity(before: SavedActivity = IDLE): {
+  readonly running: boolean
+  place(event: SessionEvent): void
+  saved(): SavedActivity
+} {
+  const atWork = new Set(before.atWork)
+  const awaiting = new Set(before.awaiting)
+  let { open, waitsForRetry } = before
   const settle = (callId: string): void => {
     atWork.delete(callId)
     awaiting.delete(callId)
   }
   return {
+    saved: () => ({ open, waitsForRetry, atWork: [...atWork], awaiting: [...awaiting] }),
     get running() {
       return open && !waitsForRetry && (awaiting.size === 0 || atWork.size > 0)
     },

@@ -11,7 +11,14 @@ export interface Repeats {
   add(name: string, rawArguments: string): void
   /** How often the turn has made this call so far, including what was scheduled. */
   count(name: string, rawArguments: string): number
+  /** All of it. */
+  saved(): SavedRepeats
+  /** Takes it back, before any event. */
+  restore(saved: SavedRepeats): void
 }
+
+/** Counts as a checkpoint holds them, by what calls share. */
+export type SavedRepeats = readonly (readonly [key: string, count: number])[]
 
 export const createRepeats = (): Repeats => new TurnRepeats()
 
@@ -43,6 +50,14 @@ class TurnRepeats implements Repeats {
   add(name: string, raw: string): void {
     this.#counts ??= new Map()
     this.#counts.set(callKey(name, raw), this.count(name, raw) + 1)
+  }
+
+  saved(): SavedRepeats {
+    return [...(this.#counts ?? [])]
+  }
+
+  restore(saved: SavedRepeats): void {
+    this.#counts = saved.length === 0 ? undefined : new Map(saved)
   }
 
   count(name: string, raw: string): number {

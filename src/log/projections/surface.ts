@@ -10,6 +10,10 @@ import type { AssistantMessage, Message, ToolCallBlock, ToolResultMessage } from
 
 type SurfaceType = 'user/message' | 'assistant/message' | 'tool/result'
 type Node = KnownEvent<SurfaceType>
+
+/** One event that stands on a surface, as much of it as a surface needs. */
+export type SurfaceNode = { readonly [T in SurfaceType]: Pick<KnownEvent<T>, 'type' | 'seq' | 'data'> }[SurfaceType]
+
 type Candidate = NewEvent | SessionEvent
 
 export interface Surface {
@@ -27,14 +31,23 @@ export interface Surface {
   nodes(): readonly number[]
   /** The history a model is shown. Frozen, and the same array until something changes; a snapshot never grows. */
   messages(): readonly Message[]
+  /** All that stands here: a surface made of it goes on as this one does. */
+  standing(): readonly SurfaceNode[]
 }
 
-/** An empty surface. Feed it a log from its first event on. */
-export const createSurface = (): Surface => new GrowingSurface()
+/**
+ * An empty surface, to be fed a log from its first event on; or one on which `standing` stands, to be fed what comes after.
+ * That is asked for when somebody wants to know, and nothing may change in it then.
+ */
+export const createSurface = (standing?: () => readonly SurfaceNode[]): Surface => new GrowingSurface(standing)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class GrowingSurface implements Surface {
-  readonly #nodes: Node[] = []
+  /** What stood here before; undefined once it was looked at. */
+  #before: (() => readonly SurfaceNode[]) | undefined
+  /** What came since, while nobody has looked. */
+  #waiting: SurfaceNode[] = []
+  #nodes: SurfaceNode[] = []
   #messages: Message[] = []
   /** Results of the latest answer. */
   #batch: Batch = NO_BATCH
@@ -42,9 +55,14 @@ class GrowingSurface implements Surface {
   /** Shared by the snapshots that only grew from one another; made with the first of them. */
   #lineage: object | undefined
 
+  constructor(standing: (() => readonly SurfaceNode[]) | undefined) {
+    this.#before = standing
+  }
+
   check(event: Candidate): void {
     const op = replacement(event)
     if (!op) return
+    this.#look()
     const shadowed = checkReplace(this.#nodes, event as NewEvent<SurfaceType>, op)
     if (event.type !== 'tool/result') checkWhole(event, shadowed)
   }
@@ -53,26 +71,47 @@ class GrowingSurface implements Surface {
     if (!isNode(event)) return
     const op = replacement(event)
     if (op) this.#replace(event, op)
-    else {
-      this.#nodes.push(event)
-      if (!this.#add(event)) this.#lineage = undefined
-    }
+    else if (this.#before === undefined) this.#append(event)
+    else this.#waiting.push(event)
     this.#snapshot = undefined
   }
 
   nodes(): readonly number[] {
+    this.#look()
     return this.#nodes.map((node) => node.seq)
   }
 
   messages(): readonly Message[] {
     if (this.#snapshot) return this.#snapshot
+    this.#look()
     this.#snapshot = Object.freeze(this.#messages.slice())
     this.#lineage ??= {}
     lineages.set(this.#snapshot, this.#lineage)
     return this.#snapshot
   }
 
+  standing(): readonly SurfaceNode[] {
+    this.#look()
+    return this.#nodes.slice()
+  }
+
+  #look(): void {
+    if (this.#before === undefined) return
+    const standing = this.#before()
+    const waiting = this.#waiting
+    this.#before = undefined
+    this.#waiting = []
+    for (const node of standing) this.#append(node)
+    for (const node of waiting) this.#append(node)
+  }
+
+  #append(node: SurfaceNode): void {
+    this.#nodes.push(node)
+    if (!this.#add(node)) this.#lineage = undefined
+  }
+
   #replace(node: Node, op: Range): void {
+    this.#look()
     checkReplace(this.#nodes, node, op)
     const [first, last] = rangeOf(this.#nodes, node, op)
     this.#nodes.splice(first, last - first + 1, node)
@@ -83,7 +122,7 @@ class GrowingSurface implements Surface {
   }
 
   /** Whether what was there stayed in its place. */
-  #add(node: Node): boolean {
+  #add(node: SurfaceNode): boolean {
     if (node.type === 'tool/result') return this.#addResult(node.data.message)
     if (node.type === 'user/message') this.#messages.push(node.data)
     else this.#addAnswer(node.data.message)
@@ -133,7 +172,7 @@ const replacement = (event: Candidate): Range | undefined =>
   typeof event.surfaceOp === 'object' ? event.surfaceOp : undefined
 
 /** Positions of the first and the last node to go. Order is that of the surface: `start` may be the greater number. */
-function rangeOf(nodes: readonly Node[], event: Candidate, op: Range): readonly [number, number] {
+function rangeOf(nodes: readonly SurfaceNode[], event: Candidate, op: Range): readonly [number, number] {
   const first = nodes.findIndex((node) => node.seq === op.start)
   const last = nodes.findIndex((node) => node.seq === op.end)
   if (first < 0 || last < 0) {
@@ -146,7 +185,7 @@ function rangeOf(nodes: readonly Node[], event: Candidate, op: Range): readonly 
 }
 
 /** @returns the nodes that go. */
-function checkReplace(nodes: readonly Node[], event: NewEvent<SurfaceType>, op: Range): readonly Node[] {
+function checkReplace(nodes: readonly SurfaceNode[], event: NewEvent<SurfaceType>, op: Range): readonly SurfaceNode[] {
   const [first, last] = rangeOf(nodes, event, op)
   const shadowed = nodes.slice(first, last + 1)
   const sources = new Set(event.sourceEventSeqs)
@@ -157,7 +196,7 @@ function checkReplace(nodes: readonly Node[], event: NewEvent<SurfaceType>, op: 
 }
 
 /** Providers refuse a call without its result, and a result without its call: both go, or both stay. */
-function checkWhole({ type }: Candidate, shadowed: readonly Node[]): void {
+function checkWhole({ type }: Candidate, shadowed: readonly SurfaceNode[]): void {
   const asked = new Set(
     shadowed.flatMap((node) => (node.type === 'assistant/message' ? callIds(node.data.message) : [])),
   )
@@ -169,7 +208,7 @@ function checkWhole({ type }: Candidate, shadowed: readonly Node[]): void {
   throw new InvalidEvent(`${type}: it would part call ${parted} from its result: replace both, or neither`)
 }
 
-function checkRewrite(shadowed: readonly Node[], event: NewEvent<'tool/result'>): void {
+function checkRewrite(shadowed: readonly SurfaceNode[], event: NewEvent<'tool/result'>): void {
   const [old] = shadowed
   if (shadowed.length !== 1 || old?.type !== 'tool/result') {
     throw new InvalidEvent('tool/result: it may replace exactly one tool/result, and nothing else')

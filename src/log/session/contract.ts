@@ -44,8 +44,20 @@ export interface SessionOptions {
   readonly storeTimeoutMs?: number
   /** How long chunks alone wait for others, in real ms (20). The first goes at once, and 64 kB do. 0: none waits. */
   readonly windowMs?: number
+  /** None: the whole log is folded at each opening. */
+  readonly checkpoints?: CheckpointHolder
   /** An append that nobody waits for goes at the end of this turn of the event loop, with all that follows by then (false). */
   readonly gathers?: boolean
+}
+
+/** What opens from checkpoints and makes them, beside the session itself: whoever folds its log along. */
+export interface CheckpointHolder {
+  /** The version of the code that folds, and of the chart: a checkpoint by another is passed over. */
+  readonly maker: string
+  /** What the holder has folded of all that was recorded. Asked for when that is durable, and no macrostep under way. */
+  save(): Json
+  /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
+  restore(saved: Json): boolean
 }
 
 /** Which attempt a chunk is of. */
@@ -101,6 +113,11 @@ export interface Session extends SessionView {
   seal(): void
   /** `seal`, if chunks alone are in hand: what comes next is a batch of its own. */
   sealDeltas(): void
+  /**
+   * Keeps a checkpoint if the log has grown since the last one and all of it is durable; closing does so too. Resolves
+   * when it is kept, or cannot be, which costs only time.
+   */
+  keepCheckpoint(): Promise<void>
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
   /** `append` for one chunk of an answer, which was masked: deltas are the most of any log. */

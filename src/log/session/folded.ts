@@ -3,11 +3,11 @@ import type { EventMap, SessionEvent } from '../events.ts'
 import { requestContext } from '../projections/request-context.ts'
 import { requestHeader } from '../projections/request-header.ts'
 import { type SummaryState, summary } from '../projections/summary.ts'
-import { createSurface, type Surface } from '../projections/surface.ts'
+import { createSurface, type Surface, type SurfaceNode } from '../projections/surface.ts'
 import { type UsageState, usage } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
-import { type Calls, createCalls } from './calls.ts'
-import { createStandings, type Standings } from './standings.ts'
+import { type Calls, createCalls, type SavedCalls } from './calls.ts'
+import { createStandings, type SavedStandings, type Standings } from './standings.ts'
 
 export interface Folded {
   readonly nextSeq: number
@@ -24,21 +24,57 @@ export interface Folded {
   place(event: SessionEvent): void
   /** Deltas were passed over, up to the one before `nextSeq`. */
   skipTo(nextSeq: number, time: number): void
+  /** All of it, as of now. */
+  saved(): SavedFolds
 }
 
-export const createFolded = (): Folded => new SessionFolds()
+/** The folds as a checkpoint holds them. What is long is asked for when somebody wants to know. */
+export interface SavedFolds {
+  readonly nextSeq: number
+  readonly lastTime: number
+  readonly requestHeader: RequestHeader | null
+  readonly requestContext: EventMap['request/context'] | null
+  readonly usage: UsageState
+  readonly summary: SummaryState
+  readonly calls: SavedCalls
+  readonly standings: SavedStandings
+  surface(): readonly SurfaceNode[]
+}
+
+/** Of an empty log, or of the one that left `saved`. */
+export const createFolded = (saved?: SavedFolds): Folded => new SessionFolds(saved)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class SessionFolds implements Folded {
   nextSeq = 0
   lastTime = 0
-  readonly surface = createSurface()
-  readonly calls = createCalls()
-  readonly standings = createStandings()
+  readonly surface: Surface
+  readonly calls: Calls
+  readonly standings: Standings
   requestHeader = requestHeader.initial
   requestContext = requestContext.initial
   usage = usage.initial
   summary = summary.initial
+
+  constructor(saved: SavedFolds | undefined) {
+    this.surface = createSurface(saved?.surface)
+    this.calls = createCalls(saved?.calls)
+    this.standings = createStandings(saved?.standings)
+    if (saved === undefined) return
+    this.nextSeq = saved.nextSeq
+    this.lastTime = saved.lastTime
+    this.requestHeader = saved.requestHeader
+    this.requestContext = saved.requestContext
+    this.usage = saved.usage
+    this.summary = saved.summary
+  }
+
+  saved(): SavedFolds {
+    const { nextSeq, lastTime, requestHeader, requestContext, usage, summary } = this
+    const standing = this.surface.standing()
+    const folds = { nextSeq, lastTime, requestHeader, requestContext, usage, summary }
+    return { ...folds, calls: this.calls.saved(), standings: this.standings.saved(), surface: () => standing }
+  }
 
   skipTo(nextSeq: number, time: number): void {
     this.nextSeq = nextSeq

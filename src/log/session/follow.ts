@@ -14,11 +14,7 @@ export interface Feed {
   /** Nothing more will come: live readers end, with the failure if there is one, once they read what is durable. */
   end(failure?: PawlError): void
   /** Durable events from `from`; `live`: then each new one until the end. An aborted signal ends it quietly. */
-  read(options: {
-    from: number
-    live: boolean
-    signal: AbortSignal | undefined
-  }): AsyncIterableIterator<SessionEvent>
+  read(options: { from: number; live: boolean; signal: AbortSignal | undefined }): AsyncIterableIterator<SessionEvent>
 }
 
 /** The stored events from a seq on. */

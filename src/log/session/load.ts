@@ -5,6 +5,8 @@ import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
 import type { LogStore, Ownership, StoredPage } from '../store.ts'
 import { validateStored } from '../validate.ts'
+import { type CheckpointContent, decodeCheckpoint } from './checkpoint.ts'
+import type { CheckpointHolder } from './contract.ts'
 import { asPawlError } from './failure.ts'
 import { createFolded, type Folded } from './folded.ts'
 
@@ -14,24 +16,34 @@ export interface LoadOptions {
   readonly deltas: boolean
   /** Told of each event in order; without deltas where nobody counts them. */
   onLoaded(event: SessionEvent): void
+  /** None: the whole log is folded. */
+  readonly checkpoints?: CheckpointHolder | undefined
+}
+
+export interface Loaded {
+  readonly folded: Folded
+  /** What was opened from; undefined where the whole log was read. */
+  readonly checkpoint?: { readonly seq: number; readonly bytes: number }
 }
 
 /**
- * The folds over the whole stored log.
+ * The folds over the whole stored log, from its checkpoint on where it has one.
  * @throws InvalidLog with seq and rule, LogTooNew, what the store throws, or why the ownership is lost.
  */
 export async function load(
   store: LogStore,
   ownership: Ownership,
-  { patience, deltas, onLoaded }: LoadOptions,
-): Promise<Folded> {
+  { patience, deltas, onLoaded, checkpoints }: LoadOptions,
+): Promise<Loaded> {
   const { header, head, lost } = ownership
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
   if (header.seedLength !== undefined && head <= header.seedLength) {
     throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
   }
-  const folded = createFolded()
+  const found = checkpoints && (await findCheckpoint(ownership, patience, checkpoints))
+  const folded = createFolded(found?.content.folds)
+  const from = folded.nextSeq
   let step: Step = 'closed'
   const take = (event: SessionEvent): void => {
     placeStored(folded, event)
@@ -40,9 +52,10 @@ export async function load(
   }
   const doing = `read session "${header.id}"`
   if (store.pages !== undefined && !deltas) {
-    for await (const page of itemsInTime(store.pages(header.id), doing, patience)) takePage(folded, page, take)
+    for await (const page of itemsInTime(store.pages(header.id, { from }), doing, patience))
+      takePage(folded, page, take)
   } else {
-    for await (const stored of itemsInTime(store.read(header.id), doing, patience)) {
+    for await (const stored of itemsInTime(store.read(header.id, { from }), doing, patience)) {
       take(validateStored(stored, folded.nextSeq, folded.lastTime))
     }
   }
@@ -51,8 +64,34 @@ export async function load(
     await refuseFenced(ownership, patience)
     throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
   }
-  checkPairing(folded, step)
-  return folded
+  // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
+  if (from < head || from === 0) checkPairing(folded, step)
+  return found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: found.bytes } }
+}
+
+interface Found {
+  readonly content: CheckpointContent
+  readonly bytes: number
+}
+
+/** The checkpoint that the log can be opened from. Whatever is wrong with one, the log itself can be read. */
+async function findCheckpoint(
+  ownership: Ownership,
+  patience: Patience,
+  holder: CheckpointHolder,
+): Promise<Found | undefined> {
+  const { header, head } = ownership
+  try {
+    const asked = ownership.checkpoint?.()
+    const checkpoint = asked && (await inTime(asked, `read the checkpoint of session "${header.id}"`, patience))
+    if (checkpoint === undefined || checkpoint.seq > head || checkpoint.seq <= (header.seedLength ?? 0))
+      return undefined
+    const content = decodeCheckpoint({ header, maker: holder.maker }, checkpoint)
+    if (content === undefined || !holder.restore(content.holder)) return undefined
+    return { content, bytes: checkpoint.body.byteLength }
+  } catch {
+    return undefined // Of what the store or the folds throw at it, nothing concerns the log.
+  }
 }
 
 /** What the store made of its own words has the shape it should; its place in the log is checked all the same. */

@@ -3,7 +3,14 @@
  * none is recorded, and the next one takes the seq it would have had.
  */
 import { InvalidEvent } from '../errors.ts'
-import { type KnownEvent, type NewEvent, type Recordable, type SessionEvent, SURFACE, type TurnLimits } from '../events.ts'
+import {
+  type KnownEvent,
+  type NewEvent,
+  type Recordable,
+  type SessionEvent,
+  SURFACE,
+  type TurnLimits,
+} from '../events.ts'
 import { frozenJson, type Json } from '../json.ts'
 import type { StreamChunk } from '../messages.ts'
 import { streamChunk } from '../shapes.ts'
@@ -135,7 +142,10 @@ class BatchRecorder implements Recorder {
     return Object.freeze({ type, seq, time, data: Object.freeze({ ...data, limits: this.#options.limits }) })
   }
 
-  #onSurface({ type, data, surfaceOp = 'append', sourceEventSeqs }: NewEvent<'tool/result'>, time: number): SessionEvent {
+  #onSurface(
+    { type, data, surfaceOp = 'append', sourceEventSeqs }: NewEvent<'tool/result'>,
+    time: number,
+  ): SessionEvent {
     const scheduled = type === 'tool/result' ? this.#folded.calls.scheduledAt(data.message.source.callId) : undefined
     const sources = sourceEventSeqs ?? (scheduled === undefined ? undefined : [scheduled])
     const seq = this.#folded.nextSeq
@@ -155,7 +165,8 @@ class BatchRecorder implements Recorder {
       this.seal()
       return event as KnownEvent<'assistant/chunk'>
     }
-    const data = request === undefined ? { turn, step, attempt, chunk: said } : { turn, step, attempt, chunk: said, request }
+    const data =
+      request === undefined ? { turn, step, attempt, chunk: said } : { turn, step, attempt, chunk: said, request }
     const folded = this.#folded
     const event: KnownEvent<'assistant/chunk'> = Object.freeze({
       type: 'assistant/chunk',

@@ -4,7 +4,7 @@
  */
 import type { InboxItem, KnownEvent, Queue, SessionEvent } from '../events.ts'
 import type { UserMessage } from '../messages.ts'
-import { inbox } from '../projections/inbox.ts'
+import { type InboxState, inbox } from '../projections/inbox.ts'
 
 /** Where a message stands. `seq` is the event that decided it. */
 export type MessageStanding =
@@ -26,12 +26,28 @@ export interface MessageRecord {
 export interface Standings {
   place(event: SessionEvent): void
   get(id: string): MessageRecord | undefined
+  /** All of it. */
+  saved(): SavedStandings
 }
 
-export const createStandings = (): Standings => new SessionStandings()
+/** Standings as a checkpoint holds them. */
+export interface SavedStandings {
+  readonly turn: number
+  readonly step: number
+  readonly claimed: readonly string[]
+  readonly queues: InboxState
+  /** Asked for when somebody wants to know. */
+  records(): readonly SavedRecord[]
+}
+
+export type SavedRecord = readonly [id: string, record: MessageRecord]
+
+export const createStandings = (saved?: SavedStandings): Standings => new SessionStandings(saved)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class SessionStandings implements Standings {
+  /** Those of before, until somebody asks for one that is not among the new. */
+  #before: (() => readonly SavedRecord[]) | undefined
   /** Made with the first message. */
   #records: Map<string, MessageRecord> | undefined
   /** Claimed for the open turn and not in a step yet, or left out by the open step. */
@@ -40,8 +56,38 @@ class SessionStandings implements Standings {
   #turn = 0
   #step = 0
 
+  constructor(saved: SavedStandings | undefined) {
+    if (saved === undefined) return
+    this.#before = saved.records
+    if (saved.claimed.length > 0) this.#claimed = new Set(saved.claimed)
+    this.#queues = saved.queues
+    this.#turn = saved.turn
+    this.#step = saved.step
+  }
+
   get(id: string): MessageRecord | undefined {
+    const known = this.#records?.get(id)
+    if (known !== undefined || this.#before === undefined) return known
+    this.#look()
     return this.#records?.get(id)
+  }
+
+  saved(): SavedStandings {
+    this.#look()
+    const records = [...(this.#records ?? [])]
+    const claimed = [...(this.#claimed ?? [])]
+    return { turn: this.#turn, step: this.#step, claimed, queues: this.#queues, records: () => records }
+  }
+
+  /** What was recorded since stands. */
+  #look(): void {
+    if (this.#before === undefined) return
+    const before = this.#before()
+    this.#before = undefined
+    if (before.length === 0) return
+    const since = this.#records
+    this.#records = new Map(before)
+    for (const [id, record] of since ?? []) this.#records.set(id, record)
   }
 
   place(event: SessionEvent): void {

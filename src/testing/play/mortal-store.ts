@@ -45,6 +45,9 @@ function mortal(owner: Ownership, death: AbortSignal, changed: () => void): Owne
       if (death.aborted) return never
       changed()
     },
+    ...(owner.checkpoint === undefined ? {} : { checkpoint: async () => owner.checkpoint?.() }),
+    ...(owner.keep === undefined ? {} : { keep: (kept) => (death.aborted ? never : (owner.keep?.(kept) ?? never)) }),
+    ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
     commands: (signal) => owner.commands(AbortSignal.any([signal, death])),
     release: async () => (death.aborted ? undefined : owner.release()),
   }

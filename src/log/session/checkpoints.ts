@@ -1,0 +1,87 @@
+/**
+ * When a session keeps a checkpoint: once its log has grown enough since the last one, so that writing them costs a
+ * fixed part of writing the log, and when it closes.
+ */
+import type { Ownership } from '../store.ts'
+import { type CheckpointPlace, encodeCheckpoint } from './checkpoint.ts'
+import type { CheckpointHolder } from './contract.ts'
+import type { Folded } from './folded.ts'
+
+/** Events after which another one is due, and the part of the last one's bytes by which the log must have grown. */
+const GROWN = { events: 1_000, part: 0.25 }
+
+export interface Kept {
+  /** What it covers ends before this seq. */
+  readonly seq: number
+  readonly bytes: number
+}
+
+export interface CheckpointOptions {
+  readonly ownership: Ownership
+  readonly holder: CheckpointHolder
+  readonly folded: Folded
+  /** What was opened from. */
+  readonly kept: Kept | undefined
+}
+
+export interface Checkpoints {
+  /** The log is durable up to `head`, by so many rough bytes more. */
+  grown(head: number, bytes: number): void
+  /** Keeps one now, unless nothing is new since the last. Never rejects: what fails is tried at the next occasion. */
+  keep(head: number): Promise<void>
+}
+
+/** Undefined where the store keeps none. */
+export const createCheckpoints = (options: CheckpointOptions): Checkpoints | undefined =>
+  options.ownership.keep === undefined ? undefined : new SessionCheckpoints(options)
+
+/** A class, because an agent has one of each and a thousand agents share their methods. */
+class SessionCheckpoints implements Checkpoints {
+  readonly #options: CheckpointOptions
+  /** The last one, also if it could not be kept. */
+  #last: Kept
+  /** Rough bytes by which the log has grown since. */
+  #bytes = 0
+  /** What is before this seq needs no new one: it was there when the log was opened, and opening alone writes nothing. */
+  #seen: number
+  #keeping: Promise<void> | undefined
+
+  constructor(options: CheckpointOptions) {
+    this.#options = options
+    this.#last = options.kept ?? { seq: 0, bytes: 0 }
+    this.#seen = options.folded.nextSeq
+  }
+
+  grown(head: number, bytes: number): void {
+    this.#bytes += bytes
+    const events = this.#options.ownership.keepEvery ?? GROWN.events
+    if (head - this.#last.seq < events || this.#bytes < this.#last.bytes * GROWN.part) return
+    void this.keep(head)
+  }
+
+  keep(head: number): Promise<void> {
+    const { folded } = this.#options
+    // Not now, if something is recorded and not durable: what is folded of it cannot be taken out again.
+    if (head === this.#seen || folded.nextSeq !== head) return this.#keeping ?? Promise.resolve()
+    if (this.#keeping !== undefined) return this.#keeping.then(() => this.keep(head))
+    this.#keeping = this.#write(head).finally(() => {
+      this.#keeping = undefined
+    })
+    return this.#keeping
+  }
+
+  async #write(seq: number): Promise<void> {
+    const { ownership, holder, folded } = this.#options
+    const place: CheckpointPlace = { header: ownership.header, maker: holder.maker }
+    this.#seen = seq
+    this.#last = { seq, bytes: this.#last.bytes }
+    this.#bytes = 0
+    try {
+      const body = await encodeCheckpoint(place, { folds: folded.saved(), holder: holder.save() })
+      this.#last = { seq, bytes: body.byteLength }
+      await ownership.keep?.({ seq, body })
+    } catch {
+      // The log is whole without it, and what is wrong with the store its next append tells.
+    }
+  }
+}
