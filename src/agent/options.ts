@@ -1,5 +1,6 @@
 /** What an agent is made with: the public options, checked once, so that nothing later has to doubt them. */
 import type { InspectionEvent } from 'xstate'
+import type { TurnLimits } from '../log/events.ts'
 import { STORE_TIMEOUT_MS } from '../log/patience.ts'
 import type { LogStore } from '../log/store.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from '../services/clock.ts'
@@ -85,8 +86,8 @@ export interface Checked {
   /** `model` first; no two of the same provider and model. */
   readonly adapters: readonly ModelAdapter[]
   readonly tools: ReadonlyMap<string, Tool>
-  readonly maxSteps: number
-  readonly maxParallelToolCalls: number
+  /** What each `turn/start` is stamped with. */
+  readonly turnLimits: TurnLimits
   readonly settleTimeoutMs: number
   readonly storeTimeoutMs: number
   readonly recovery: 'continue' | 'interrupt'
@@ -117,8 +118,7 @@ export function checkOptions(options: AgentOptions): Checked {
     settings: settingsOf(options),
     adapters: adaptersOf(options),
     tools: toolsOf(options.tools ?? []),
-    maxSteps,
-    maxParallelToolCalls,
+    turnLimits: Object.freeze({ maxSteps, maxParallelToolCalls }),
     settleTimeoutMs,
     storeTimeoutMs,
     recovery,

@@ -2,6 +2,7 @@
  * The store port. A store keeps logs: one owner a session, appends that are all or nothing, a mailbox for commands
  * from elsewhere, and reading that never locks. What every implementation must hold is `tests/kit/store-contract.ts`.
  */
+import type { PawlError } from './errors.ts'
 import type { CancelCause, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import type { UserMessage } from './messages.ts'
@@ -102,6 +103,30 @@ export interface Checkpoint {
   readonly body: Uint8Array
 }
 
+/** A log that is read without waiting. */
+export interface StoredLog {
+  /** As `Ownership.checkpoint`. */
+  checkpoint(): Checkpoint | undefined
+  /** From `from` on, up to `to`, exclusive; with `deltas` nothing is left out. */
+  pages(options: { readonly from: number; readonly to: number; readonly deltas: boolean }): Iterable<StoredPage>
+}
+
+/** Who rests and has to be told. Both may be called at any time, also before `rest` returned; neither throws. */
+export interface RestingOwner {
+  /** A command waits that nobody has taken. */
+  onPosted(): void
+  /** Another owner took the session, or the store was closed. */
+  onLost(reason: PawlError): void
+}
+
+/** A session whose owner rests: as much theirs as before, and no more of it in memory than this. */
+export interface Resting {
+  /** The ownership once more, of the same epoch; `head` is the next seq. Whoever rested is told nothing more. */
+  wake(head: number): Ownership
+  /** As `Ownership.release`. */
+  release(): Promise<void>
+}
+
 export interface LogStore extends AsyncDisposable {
   /**
    * Becomes the one owner. With `create` the session is opened or, if missing, created.
@@ -112,6 +137,17 @@ export interface LogStore extends AsyncDisposable {
   read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
   /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
   pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
+  /**
+   * The log, for an owner that wakes and must answer on the spot. A store may leave it out: its agents do not hibernate.
+   * @throws SessionNotFound, StoreFailure, as do the methods of what it returns
+   */
+  readNow?(sessionId: string): StoredLog
+  /**
+   * Keeps a session for an owner that has nothing to do. The ownership is void from here on, as if it were released, but
+   * nobody else may take the session. Undefined, and nothing changed, for an ownership that this very store did not give
+   * out, so that one that was wrapped stays in use. A store may leave it out.
+   */
+  rest?(ownership: Ownership, owner: RestingOwner): Resting | undefined
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
   /** Leaves a command for the owner, now or later. The same id twice is the same command. @throws SessionNotFound */

@@ -8,6 +8,7 @@ import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
+import type { Feed } from './follow.ts'
 import type { MessageRecord } from './standings.ts'
 
 export interface SessionOptions {
@@ -58,6 +59,12 @@ export interface CheckpointHolder {
   save(): Json
   /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
   restore(saved: Json): boolean
+}
+
+/** What is left of a session that was left. */
+export interface Left {
+  /** Somebody reads live. */
+  readonly feed: Feed | undefined
 }
 
 /** Which attempt a chunk is of. */
@@ -154,6 +161,11 @@ export interface Session extends SessionView {
   messageOf(id: string): UserMessage | undefined
   /** When the id was first recorded, and where its message stands. */
   standingOf(id: string): MessageRecord | undefined
+  /**
+   * Gives the session up and keeps its ownership, for an owner that rests; undefined, and nothing happened, unless all
+   * that was recorded is durable. Nothing is recorded from here on. Live readers wait on: `reopenSession` takes them over.
+   */
+  leave(): Left | undefined
   /**
    * Flushes, then releases the ownership; nothing is recorded from here on. Idempotent.
    * @throws what `flush` throws; the ownership is released all the same.

@@ -3,7 +3,7 @@ import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
-import type { LogStore, Ownership, StoredPage } from '../store.ts'
+import type { Checkpoint, LogStore, Ownership, StoredLog, StoredPage } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { type CheckpointContent, decodeCheckpoint } from './checkpoint.ts'
 import type { CheckpointHolder } from './contract.ts'
@@ -30,43 +30,104 @@ export interface Loaded {
  * The folds over the whole stored log, from its checkpoint on where it has one.
  * @throws InvalidLog with seq and rule, LogTooNew, what the store throws, or why the ownership is lost.
  */
-export async function load(
-  store: LogStore,
-  ownership: Ownership,
-  { patience, deltas, onLoaded, checkpoints }: LoadOptions,
-): Promise<Loaded> {
-  const { header, head, lost } = ownership
+export async function load(store: LogStore, ownership: Ownership, options: LoadOptions): Promise<Loaded> {
+  const { header, head } = ownership
+  const { patience, deltas, checkpoints } = options
+  refuseUnreadable(ownership)
+  const loading = new Loading(options, checkpoints && (await findCheckpoint(ownership, patience, checkpoints)))
+  const { from } = loading
+  const doing = `read session "${header.id}"`
+  if (store.pages !== undefined && !deltas) {
+    for await (const page of itemsInTime(store.pages(header.id, { from }), doing, patience)) loading.takePage(page)
+  } else {
+    for await (const stored of itemsInTime(store.read(header.id, { from }), doing, patience)) loading.takeStored(stored)
+  }
+  refuseLost(ownership)
+  if (loading.folded.nextSeq !== head) await refuseFenced(ownership, patience)
+  return loading.end(head)
+}
+
+/** As `load`, without waiting: up to the ownership's head, whoever has written since. */
+export function loadNow(log: StoredLog, ownership: Ownership, options: LoadOptions): Loaded {
+  const { head } = ownership
+  const { deltas, checkpoints } = options
+  refuseUnreadable(ownership)
+  const loading = new Loading(options, checkpoints && readCheckpoint(ownership, checkpoints, () => log.checkpoint()))
+  for (const page of log.pages({ from: loading.from, to: head, deltas })) loading.takePage(page)
+  refuseLost(ownership)
+  return loading.end(head)
+}
+
+function refuseUnreadable({ header, head }: Ownership): void {
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
   if (header.seedLength !== undefined && head <= header.seedLength) {
     throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
   }
-  const found = checkpoints && (await findCheckpoint(ownership, patience, checkpoints))
-  const folded = createFolded(found?.content.folds)
-  const from = folded.nextSeq
-  let step: Step = 'closed'
-  const take = (event: SessionEvent): void => {
-    placeStored(folded, event)
-    step = stepAfter(step, event)
-    onLoaded(event)
-  }
-  const doing = `read session "${header.id}"`
-  if (store.pages !== undefined && !deltas) {
-    for await (const page of itemsInTime(store.pages(header.id, { from }), doing, patience))
-      takePage(folded, page, take)
-  } else {
-    for await (const stored of itemsInTime(store.read(header.id, { from }), doing, patience)) {
-      take(validateStored(stored, folded.nextSeq, folded.lastTime))
-    }
-  }
+}
+
+function refuseLost({ lost }: Ownership): void {
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
-  if (folded.nextSeq !== head) {
-    await refuseFenced(ownership, patience)
-    throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
+}
+
+/** A log as it is folded. */
+class Loading {
+  readonly folded: Folded
+  /** Where reading begins. */
+  readonly from: number
+  readonly #options: LoadOptions
+  readonly #found: Found | undefined
+  #step: Step = 'closed'
+
+  constructor(options: LoadOptions, found: Found | undefined) {
+    this.#options = options
+    this.#found = found
+    this.folded = createFolded(found?.content.folds)
+    this.from = this.folded.nextSeq
   }
-  // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
-  if (from < head || from === 0) checkPairing(folded, step)
-  return found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: found.bytes } }
+
+  takeStored(stored: unknown): void {
+    this.#take(validateStored(stored, this.folded.nextSeq, this.folded.lastTime))
+  }
+
+  /** What the store made of its own words has the shape it should; its place in the log is checked all the same. */
+  takePage({ first, count, time, events, formed }: StoredPage): void {
+    const { folded } = this
+    if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
+    for (const [i, event] of events.entries()) {
+      const { seq } = event
+      if (!(seq >= folded.nextSeq && seq < first + count)) {
+        throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
+      }
+      this.#take(formed[i] === true ? this.#formed(event) : validateStored(event, seq, folded.lastTime))
+    }
+    if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
+    folded.skipTo(first + count, time)
+  }
+
+  #formed(event: SessionEvent): SessionEvent {
+    const { seq, time } = event
+    if (!(Number.isSafeInteger(time) && time >= this.folded.lastTime)) {
+      throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${time} is before ${this.folded.lastTime}`)
+    }
+    return KEPT.has(event.type) ? freeze(event) : event
+  }
+
+  end(head: number): Loaded {
+    const { folded, from } = this
+    if (folded.nextSeq !== head) {
+      throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
+    }
+    // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
+    if (from < head || from === 0) checkPairing(folded, this.#step)
+    return this.#found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: this.#found.bytes } }
+  }
+
+  #take(event: SessionEvent): void {
+    placeStored(this.folded, event)
+    this.#step = stepAfter(this.#step, event)
+    this.#options.onLoaded(event)
+  }
 }
 
 interface Found {
@@ -80,35 +141,28 @@ async function findCheckpoint(
   patience: Patience,
   holder: CheckpointHolder,
 ): Promise<Found | undefined> {
-  const { header, head } = ownership
+  const doing = `read the checkpoint of session "${ownership.header.id}"`
+  const asked = ownership.checkpoint?.()
+  const checkpoint = asked && (await inTime(asked, doing, patience).catch(() => undefined))
+  return readCheckpoint(ownership, holder, () => checkpoint)
+}
+
+function readCheckpoint(
+  { header, head }: Ownership,
+  holder: CheckpointHolder,
+  find: () => Checkpoint | undefined,
+): Found | undefined {
   try {
-    const asked = ownership.checkpoint?.()
-    const checkpoint = asked && (await inTime(asked, `read the checkpoint of session "${header.id}"`, patience))
-    if (checkpoint === undefined || checkpoint.seq > head || checkpoint.seq <= (header.seedLength ?? 0))
+    const checkpoint = find()
+    if (checkpoint === undefined || checkpoint.seq > head || checkpoint.seq <= (header.seedLength ?? 0)) {
       return undefined
+    }
     const content = decodeCheckpoint({ header, maker: holder.maker }, checkpoint)
     if (content === undefined || !holder.restore(content.holder)) return undefined
     return { content, bytes: checkpoint.body.byteLength }
   } catch {
     return undefined // Of what the store or the folds throw at it, nothing concerns the log.
   }
-}
-
-/** What the store made of its own words has the shape it should; its place in the log is checked all the same. */
-function takePage(folded: Folded, page: StoredPage, take: (event: SessionEvent) => void): void {
-  const { first, count, time, events, formed } = page
-  if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
-  events.forEach((event, i) => {
-    const { seq } = event
-    if (!(seq >= folded.nextSeq && seq < first + count)) throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
-    if (formed[i] !== true) return take(validateStored(event, seq, folded.lastTime))
-    if (!(Number.isSafeInteger(event.time) && event.time >= folded.lastTime)) {
-      throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${event.time} is before ${folded.lastTime}`)
-    }
-    take(KEPT.has(event.type) ? freeze(event) : event)
-  })
-  if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
-  folded.skipTo(first + count, time)
 }
 
 /** What is kept of a log, and shown. */
