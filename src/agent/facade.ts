@@ -180,6 +180,10 @@ class AgentFacade implements Agent {
     return this.#whenSettled(() => this.#presence.isIdle || this.status === 'waiting')
   }
 
+  hibernate(): Promise<void> {
+    return this.#presence.hibernate()
+  }
+
   close(options?: CloseOptions): Promise<void> {
     return this.#presence.closing.close(options)
   }

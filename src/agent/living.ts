@@ -248,13 +248,13 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
   // From loading to the start.
 
   /** The log was read. @throws the failure of a session that was lost meanwhile */
-  begin(session: Session): void {
+  begin(session: Session, phase: 'begun' | 'started' | 'stopped' = 'begun'): void {
     if (this.#failedEarly !== undefined) throw this.#failedEarly.error
     const folding = this.#folding ?? createFold()
     this.#folding = undefined
     this.session = session
-    this.#left = folding.snapshot()
-    this.#phase = 'begun'
+    this.#left = stateOf(folding.snapshot())
+    this.#phase = phase
     const { inspect } = this.#parts.options
     if (inspect !== undefined) this.#inspection = createInspection({ inspect, actorRef: this.shownActor(), folding })
   }
@@ -324,8 +324,7 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
     this.suspend()
     const actor = this.#actor
     if (actor === undefined) return
-    const { value, context } = actor.getSnapshot()
-    this.#left = { value, context }
+    this.#left = stateOf(actor.getSnapshot())
     this.#actor = undefined
     actor.stop()
   }
@@ -443,5 +442,9 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
 }
 
 const AT_FIRST: ChartState = createFold().snapshot()
+
+/** A snapshot holds more than it takes to make another. */
+const stateOf = (reached: ChartState): ChartState =>
+  reached === AT_FIRST ? AT_FIRST : { value: reached.value, context: reached.context }
 const NOWHERE: SavedAgent['at'] = Object.freeze({ turn: 0, step: 0 })
 const NO_SUMMARY: SummaryUpdate = Object.freeze({})

@@ -30,7 +30,7 @@ export async function openAgent(
   const presence = new Presence({ store, ownership, options, checked, watch })
   const living = presence.awake()
   const session = await openSession(store, ownership, living)
-  presence.begin(session)
+  presence.begin(living, session)
   const agent = createFacade(presence)
   presence.holder = agent
   const mailbox = createMailbox(presence)
@@ -63,6 +63,7 @@ export async function openAgent(
   try {
     // Only the store can fail here, and then the session fails with it.
     mailbox.serve(ownership.commands(ownership.lost), (error) => presence.die(error))
+    presence.opened()
   } catch (error) {
     // Nobody will hold it. Why it cannot be closed either says less.
     await agent.close().catch(() => {})

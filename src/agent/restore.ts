@@ -150,7 +150,8 @@ async function carryOver(
   return owner.head + events.length
 }
 
-const withHead = (owner: Ownership, head: number): Ownership => ({
+/** The same ownership of a log that has grown. */
+export const withHead = (owner: Ownership, head: number): Ownership => ({
   header: owner.header,
   epoch: owner.epoch,
   head,

@@ -20,6 +20,19 @@ const waitsForApproval = ({ calls }: ChartState['context']): boolean =>
     ({ status, forked }) => status === 'settled' || status === 'planned' || (status === 'awaiting' && !forked),
   )
 
+/** ms until what it waits for is due; undefined where it waits for nobody but people, or for nothing. */
+export function leftToWait(reached: ChartState, now: number): number | undefined {
+  if (statusOf(reached) !== 'waiting') return undefined
+  const { retry, calls } = reached.context
+  // Never more than all of it, also when the clock was set back.
+  if (typeof reached.value !== 'string')
+    return retry === null ? 0 : within(retry.at + retry.delayMs - now, retry.delayMs)
+  const expiries = calls.flatMap(({ approval }) => approval?.expiresAt ?? [])
+  return expiries.length === 0 ? undefined : Math.max(0, Math.min(...expiries) - now)
+}
+
+const within = (ms: number, most: number): number => Math.min(most, Math.max(0, ms))
+
 /** What a list of sessions shows without reading logs; `lastReason` is the caller's to add. */
 export function summaryOf(reached: ChartState): SummaryUpdate {
   const { value, context } = reached

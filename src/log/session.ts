@@ -26,6 +26,7 @@ import { createWriter, type Writer, type WriterObserver } from './session/writer
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
 export type { CheckpointHolder, Left, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
+export { asPawlError } from './session/failure.ts'
 export type { Feed } from './session/follow.ts'
 
 const WINDOW_MS = 20
@@ -222,6 +223,10 @@ class OwnedSession implements Session, WriterObserver {
   flush(): Promise<void> {
     // Whoever makes the batch does so without yielding, and seals it.
     return quiet(this.#options.held?.() ? Promise.resolve().then(() => this.#flush()) : this.#flush())
+  }
+
+  checkpointed(): Promise<void> {
+    return this.#checkpoints?.settled() ?? Promise.resolve()
   }
 
   async keepCheckpoint(): Promise<void> {

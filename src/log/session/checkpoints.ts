@@ -29,6 +29,8 @@ export interface Checkpoints {
   grown(head: number, bytes: number): void
   /** Keeps one now, unless nothing is new since the last. Never rejects: what fails is tried at the next occasion. */
   keep(head: number): Promise<void>
+  /** Resolves when none is being kept. */
+  settled(): Promise<void>
 }
 
 /** Undefined where the store keeps none. */
@@ -57,6 +59,10 @@ class SessionCheckpoints implements Checkpoints {
     const events = this.#options.ownership.keepEvery ?? GROWN.events
     if (head - this.#last.seq < events || this.#bytes < this.#last.bytes * GROWN.part) return
     void this.keep(head)
+  }
+
+  async settled(): Promise<void> {
+    while (this.#keeping !== undefined) await this.#keeping
   }
 
   keep(head: number): Promise<void> {

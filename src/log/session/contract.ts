@@ -125,6 +125,8 @@ export interface Session extends SessionView {
    * when it is kept, or cannot be, which costs only time.
    */
   keepCheckpoint(): Promise<void>
+  /** Resolves when no checkpoint is being kept. */
+  checkpointed(): Promise<void>
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
   /** `append` for one chunk of an answer, which was masked: deltas are the most of any log. */
@@ -139,6 +141,8 @@ export interface Session extends SessionView {
   readonly queuedBytes: number
   /** Resolves once the event of that seq is acknowledged; rejects once failed. It does not close the batch in hand. */
   durable(seq: number): Promise<void>
+  /** Ends the session with that failure, unless it is over. */
+  fail(error: PawlError): void
   /** Fails the session if its ownership is lost: for who learns of it in another way than the signal's. */
   checkOwner(): void
   /** Aborts once, with the PawlError, after any failure of the store or when the ownership is lost. */

@@ -11,8 +11,10 @@ import type {
   LogStore,
   Ownership,
   PostedCommand,
+  RestingOwner,
   SessionHeader,
   SessionSummary,
+  StoredPage,
   SummaryUpdate,
 } from '../store.ts'
 
@@ -22,11 +24,54 @@ interface Letter {
 }
 
 /** A living claim on a session; replaced as a whole by whoever takes it. */
-interface Owner {
+class Owner {
   readonly epoch: number
-  readonly lost: AbortController
   /** Why it may not write any more, once it may not. */
-  ended?: PawlError
+  ended: PawlError | undefined
+  /** Told in place of the signal, while it rests. */
+  resting: RestingOwner | undefined
+  /** Made when somebody asks: one that rests has none. */
+  #lost: AbortController | undefined
+
+  constructor(epoch: number) {
+    this.epoch = epoch
+  }
+
+  get lost(): AbortSignal {
+    this.#lost ??= new AbortController()
+    return this.#lost.signal
+  }
+
+  lose(why: PawlError): void {
+    this.#lost?.abort(why)
+    this.resting?.onLost(why)
+  }
+
+  rest(owner: RestingOwner): void {
+    this.resting = owner
+    this.#lost = undefined
+  }
+}
+
+/** An ownership that was given out. It ends with its owner, or when that rests. */
+class Hold {
+  readonly session: StoredSession
+  readonly owner: Owner
+  #void: PawlError | undefined
+
+  constructor(session: StoredSession, owner: Owner) {
+    this.session = session
+    this.owner = owner
+  }
+
+  get ended(): PawlError | undefined {
+    return this.#void ?? this.owner.ended
+  }
+
+  end(): void {
+    const { epoch } = this.owner
+    this.#void = new Fenced(epoch, `Epoch ${epoch} rests: its owner must wake first`)
+  }
 }
 
 /** What the owner said last; the store knows the rest of a summary by itself. */
@@ -55,6 +100,7 @@ interface StoredSession {
 /** A store in memory. Its sessions are gone once it is closed or nobody refers to it; it has no second instance. */
 export function memoryStore(): LogStore {
   const sessions = new Map<string, StoredSession>()
+  const holds = new WeakMap<Ownership, Hold>()
   let epochs = 0
   let closed: StoreFailure | undefined
 
@@ -72,12 +118,19 @@ export function memoryStore(): LogStore {
     return session
   }
 
+  const ownershipOf = (session: StoredSession, owner: Owner): Ownership => {
+    const hold = new Hold(session, owner)
+    const ownership = createOwnership(hold)
+    holds.set(ownership, hold)
+    return ownership
+  }
+
   return {
     async acquire(id, { create, steal = false } = {}) {
       const session = findOrCreate(id, create)
       const loser = session.owner
       if (loser !== undefined && !steal) throw busy(id, loser)
-      const owner: Owner = { epoch: ++epochs, lost: new AbortController() }
+      const owner = new Owner(++epochs)
       session.owner = owner
       if (loser !== undefined) lose(session, loser, new Fenced(loser.epoch))
       return ownershipOf(session, owner)
@@ -87,6 +140,30 @@ export function memoryStore(): LogStore {
       const head = log.length
       const wanted = types && new Set(types)
       for (const event of stretch(log, from, head)) if (wanted?.has(event.type) ?? true) yield event
+    },
+    readNow: (id) => {
+      const { log } = find(id)
+      return {
+        checkpoint: () => undefined,
+        pages: ({ from, to }) => (from < to ? [pageOf([...stretch(log, from, Math.min(to, log.length))], from)] : []),
+      }
+    },
+    rest(ownership, resting) {
+      const hold = holds.get(ownership)
+      if (hold === undefined || hold.ended !== undefined) return undefined
+      const { session, owner } = hold
+      hold.end()
+      owner.rest(resting)
+      // Who waits for the commands of the ownership that is void notices.
+      session.mail.ring()
+      if (session.letters.some(({ outcome }) => outcome === undefined)) queueMicrotask(() => owner.resting?.onPosted())
+      return {
+        wake() {
+          owner.resting = undefined
+          return ownershipOf(session, owner)
+        },
+        release: async () => release(session, owner),
+      }
     },
     async *subscribe(id, { from, signal }) {
       yield* follow(find(id), from, signal)
@@ -99,6 +176,7 @@ export function memoryStore(): LogStore {
       session.letters.push(letter)
       session.letterOf.set(command.id, letter)
       session.mail.ring()
+      session.owner?.resting?.onPosted()
     },
     async outcome(id, commandId, signal) {
       const session = find(id)
@@ -155,40 +233,50 @@ const newSession = (id: string, header: SessionHeader): StoredSession => ({
   mail: new Bell(),
 })
 
-const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
-  header: session.header,
-  epoch: owner.epoch,
-  head: session.log.length,
-  posted: session.letters.filter(({ outcome }) => outcome === undefined).map(({ command }) => command),
-  lost: owner.lost.signal,
-  async append(events, options) {
-    if (owner.ended !== undefined) throw owner.ended
-    append(session, events, options)
-  },
-  commands: (signal) => new Letters(session, owner, signal),
-  async release() {
-    if (owner.ended !== undefined) return
-    delete session.owner
-    end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
-  },
-})
+function createOwnership(hold: Hold): Ownership {
+  const { session, owner } = hold
+  return {
+    header: session.header,
+    epoch: owner.epoch,
+    head: session.log.length,
+    posted: session.letters.filter(({ outcome }) => outcome === undefined).map(({ command }) => command),
+    lost: owner.lost,
+    async append(events, options) {
+      if (hold.ended !== undefined) throw hold.ended
+      append(session, events, options)
+    },
+    commands: (signal) => new Letters(hold, signal),
+    async release() {
+      if (hold.ended === undefined) release(session, owner)
+    },
+  }
+}
+
+function release(session: StoredSession, owner: Owner): void {
+  if (owner.ended !== undefined) return
+  delete session.owner
+  end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
+}
+
+/** All of it as one page. */
+function pageOf(events: readonly SessionEvent[], first: number): StoredPage {
+  return { first, count: events.length, time: events.at(-1)?.time ?? 0, events, formed: [] }
+}
 
 /**
  * The commands of an owner, as they come. Written out, and no generator: every idle agent waits at one, and a generator
  * that waits was a third of what it took.
  */
 class Letters implements AsyncIterableIterator<PostedCommand> {
-  readonly #session: StoredSession
-  readonly #owner: Owner
+  readonly #hold: Hold
   readonly #signal: AbortSignal
   // A letter is passed once; this walks the list itself, so that what is posted meanwhile is met in its place.
   #place = 0
   #left = false
   #resolve: ((result: IteratorResult<PostedCommand>) => void) | undefined
 
-  constructor(session: StoredSession, owner: Owner, signal: AbortSignal) {
-    this.#session = session
-    this.#owner = owner
+  constructor(hold: Hold, signal: AbortSignal) {
+    this.#hold = hold
     this.#signal = signal
   }
 
@@ -210,8 +298,8 @@ class Letters implements AsyncIterableIterator<PostedCommand> {
 
   /** Something was posted, or the end came. */
   wake(): void {
-    while (!this.#left && !this.#signal.aborted && this.#owner.ended === undefined) {
-      const letter = this.#session.letters[this.#place]
+    while (!this.#left && !this.#signal.aborted && this.#hold.ended === undefined) {
+      const letter = this.#hold.session.letters[this.#place]
       if (letter === undefined) {
         this.#wait()
         return
@@ -226,9 +314,9 @@ class Letters implements AsyncIterableIterator<PostedCommand> {
   }
 
   #wait(): void {
+    const { session, owner } = this.#hold
     // An owner that is lost rings as well.
-    const signal = this.#signal === this.#owner.lost.signal ? undefined : this.#signal
-    this.#session.mail.onRing(signal, this)
+    session.mail.onRing(this.#signal === owner.lost ? undefined : this.#signal, this)
   }
 
   #give(result: IteratorResult<PostedCommand>): void {
@@ -356,7 +444,10 @@ function runOf(event: SessionEvent): Run | undefined {
 function isDelta(event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
   if (event.type !== 'assistant/chunk' || event.data.request !== undefined) return false
   const { type } = event.data.chunk
-  return (type === 'text-delta' || type === 'reasoning-delta') && size(event) + size(event.data) + size(event.data.chunk) === 11
+  return (
+    (type === 'text-delta' || type === 'reasoning-delta') &&
+    size(event) + size(event.data) + size(event.data.chunk) === 11
+  )
 }
 
 function isLike(like: KnownEvent<'assistant/chunk'>, event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
@@ -418,7 +509,7 @@ function end(session: StoredSession, owner: Owner, why: PawlError): void {
 
 function lose(session: StoredSession, owner: Owner, why: PawlError): void {
   end(session, owner, why)
-  owner.lost.abort(why)
+  owner.lose(why)
 }
 
 /** Lets go whoever waits at a session that is no more. */
