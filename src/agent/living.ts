@@ -14,7 +14,6 @@ import type { ChartPorts } from '../machines/live.ts'
 import { resumption } from '../machines/resumption.ts'
 import { callOf } from '../machines/tool-records.ts'
 import type { Clock } from '../services/clock.ts'
-import { createInspection } from '../services/inspect/observer.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
 import { maskError } from '../services/masking/errors.ts'
 import { maskEvent } from '../services/masking/events.ts'
@@ -41,13 +40,17 @@ export interface Watch {
   readonly onReached?: (reached: ChartState) => void
 }
 
+type Folding = ReturnType<typeof createFold>
+
 /** What lasts longer than one agent at work, and what is told of it. */
 export interface LivingParts extends RuntimeParts {
-  readonly watch: Watch
-  readonly options: Pick<AgentOptions, 'inspect' | 'fallbackDir'>
+  readonly options: Pick<AgentOptions, 'fallbackDir'>
   /** A macrostep is over. */
   onReached(reached: ChartState): void
-  onDurable(): void
+  /** One event more is durable; `ended` is the result of the turn that it ended. */
+  onDurable(event: SessionEvent, ended: TurnResult | undefined): void
+  /** That is all of an append. */
+  onAcknowledged(): void
   /** The session is lost, or its store failed. */
   fail(error: PawlError): void
   /** The chart has a defect. */
@@ -88,8 +91,7 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
   /** The turn and the step that were the last to begin. */
   #at: SavedAgent['at'] = NOWHERE
   /** The log folded while it is read; dropped then. */
-  #folding: ReturnType<typeof createFold> | undefined = createFold()
-  #inspection: ((event: SessionEvent) => void) | undefined
+  #folding: Folding | undefined = createFold()
   #lastReason: string | undefined
   /** What the tail continues that a failing store does not take. */
   #lastDurable: SessionEvent | undefined
@@ -186,14 +188,12 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
 
   onDurable(events: readonly SessionEvent[]): void {
     this.#lastDurable = events.at(-1) ?? this.#lastDurable
-    const { watch } = this.#parts
     for (const event of events) {
       const ended = this.#turns.place(event)
       this.receipts.place(event, ended)
-      this.#inspection?.(event)
-      watch.onDurable?.(event, ended)
+      this.#parts.onDurable(event, ended)
     }
-    this.#parts.onDurable()
+    this.#parts.onAcknowledged()
   }
 
   onFailed(error: PawlError): void {
@@ -247,16 +247,15 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
 
   // From loading to the start.
 
-  /** The log was read. @throws the failure of a session that was lost meanwhile */
-  begin(session: Session, phase: 'begun' | 'started' | 'stopped' = 'begun'): void {
+  /** The log was read, by the fold that is returned. @throws the failure of a session that was lost meanwhile */
+  begin(session: Session, phase: 'begun' | 'started' | 'stopped' = 'begun'): Folding {
     if (this.#failedEarly !== undefined) throw this.#failedEarly.error
     const folding = this.#folding ?? createFold()
     this.#folding = undefined
     this.session = session
     this.#left = stateOf(folding.snapshot())
     this.#phase = phase
-    const { inspect } = this.#parts.options
-    if (inspect !== undefined) this.#inspection = createInspection({ inspect, actorRef: this.shownActor(), folding })
+    return folding
   }
 
   /** What it was sent until now happens. */

@@ -13,6 +13,7 @@ import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { createHooks } from '../services/hooks/registry.ts'
+import { createInspection } from '../services/inspect/observer.ts'
 import { maskError } from '../services/masking/errors.ts'
 import type { Mask } from '../services/masking/mask.ts'
 import type { Agent } from './agent.ts'
@@ -28,6 +29,7 @@ import { atRest, atWork, over } from './rest.ts'
 import { withHead } from './restore.ts'
 import type { ViewParts } from './session-view.ts'
 import { leftToWait, statusOf } from './status.ts'
+import type { TurnResult } from './turns.ts'
 import { createWaiters } from './waiters.ts'
 
 /** What is left of an agent at work while it sleeps. */
@@ -70,6 +72,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   #disposers: readonly Disposer[] = NO_DISPOSERS
   #storeFailure: { readonly error: PawlError } | undefined
   #failure: unknown
+  #inspection: ((event: SessionEvent) => void) | undefined
   #isOpened = false
   /** Until it hibernates by itself. */
   #idle: unknown
@@ -118,7 +121,9 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
 
   /** The log was read. @throws the failure of a session that was lost meanwhile */
   begin(living: LivingAgent, session: Session): void {
-    living.begin(session)
+    const folding = living.begin(session)
+    const { inspect } = this.options
+    if (inspect) this.#inspection = createInspection({ inspect, actorRef: living.shownActor(), folding })
     this.#setStatus(statusOf(living.state))
     this.watch.onReached?.(living.state)
   }
@@ -216,7 +221,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     try {
       await living.session.flush()
       if (!this.#mayRest(living)) return
-      living.layDown()
+      this.#layDown(living)
       await living.session.flush()
       await living.session.checkpointed()
     } catch {
@@ -227,21 +232,28 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
 
   #mayRest(living: LivingAgent): boolean {
     if (this.#living !== living || this.#store.readNow === undefined) return false
-    return this.#isOpened && !this.closing.begun && !living.held() && (this.isIdle || this.status === 'waiting')
+    if (!this.#isOpened || this.closing.begun || living.held()) return false
+    // What is due goes on at once.
+    return this.isIdle || (this.status === 'waiting' && leftToWait(living.state, this.clock.now()) !== 0)
+  }
+
+  /** Its actors go, and with them whatever waited for a time. */
+  #layDown(living: LivingAgent): void {
+    living.layDown()
+    const left = leftToWait(living.state, this.clock.now())
+    if (left !== undefined && this.#due === undefined) this.#waitFor(left)
   }
 
   #sleep(living: LivingAgent): void {
     const { session } = living
     const gone = session.leave()
     if (gone === undefined) return
-    const left = leftToWait(living.state, this.clock.now())
     const asleep: Asleep = { head: session.head, feed: gone.feed, kept: living.kept() }
     gone.feed?.over(asleep)
     over(living)
     this.#living = undefined
     this.#asleep = asleep
     this.#disarm()
-    if (left !== undefined && this.#due === undefined) this.#waitFor(left)
     const ownership = this.#claim as Ownership
     this.#claim = this.#store.rest?.(ownership, this) ?? ownership
   }
@@ -358,7 +370,12 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     this.waiters.look()
   }
 
-  onDurable(): void {
+  onDurable(event: SessionEvent, ended: TurnResult | undefined): void {
+    this.#inspection?.(event)
+    this.watch.onDurable?.(event, ended)
+  }
+
+  onAcknowledged(): void {
     this.waiters.look()
   }
 
