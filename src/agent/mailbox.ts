@@ -38,6 +38,8 @@ export interface Mailbox {
   takeCancel(cancel: OpeningCancel): void
   /** Takes commands as they come, to their end; `onFailure` is told what the store throws. */
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void
+  /** Takes no more of them: one that is on its way waits for whoever serves next. */
+  stop(): void
 }
 
 export interface OpeningCancel {
@@ -56,6 +58,7 @@ class AgentMailbox implements Mailbox {
   readonly #options: MailboxOptions
   /** Ids of commands; made with the first. */
   #handled: Set<string> | undefined
+  #isStopped = false
 
   constructor(options: MailboxOptions) {
     this.#options = options
@@ -82,6 +85,7 @@ class AgentMailbox implements Mailbox {
     const iterator = commands[Symbol.asyncIterator]()
     // One promise waits, and no suspended function with it: idle agents do little else.
     const take = ({ done, value }: IteratorResult<PostedCommand>): void => {
+      if (this.#isStopped) return
       // There are no more commands for an owner that is one no more.
       if (done) this.#options.checkOwner()
       // What comes while the agent closes is left to the next owner.
@@ -94,6 +98,10 @@ class AgentMailbox implements Mailbox {
       }
     }
     iterator.next().then(take, onFailure)
+  }
+
+  stop(): void {
+    this.#isStopped = true
   }
 
   /** Notes the id. */

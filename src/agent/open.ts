@@ -62,8 +62,7 @@ export async function openAgent(
   living.start()
   try {
     // Only the store can fail here, and then the session fails with it.
-    mailbox.serve(ownership.commands(ownership.lost), (error) => presence.die(error))
-    presence.opened()
+    presence.serve(mailbox)
   } catch (error) {
     // Nobody will hold it. Why it cannot be closed either says less.
     await agent.close().catch(() => {})

@@ -21,7 +21,7 @@ import { type ClosingParts, createClosing } from './closing.ts'
 import { type ForkOptions, forkSession } from './fork.ts'
 import type { InboxParts } from './inbox.ts'
 import { type Kept, LivingAgent, type LivingParts, type Watch } from './living.ts'
-import { createMailbox, type MailboxOptions } from './mailbox.ts'
+import { createMailbox, type Mailbox, type MailboxOptions } from './mailbox.ts'
 import type { AgentOptions, Checked, Plugin } from './options.ts'
 import { contained, type Disposer, disposeAll } from './plug-ins.ts'
 import type { Receipts } from './receipts.ts'
@@ -68,12 +68,13 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   /** The agent at work; none while it sleeps, and then `#asleep` is there. */
   #living: LivingAgent | undefined
   #asleep: Asleep | undefined
+  /** None while the store tells of commands. */
+  #mailbox: Mailbox | undefined
   #subject: BehaviorSubject<AgentStatus> | undefined
   #disposers: readonly Disposer[] = NO_DISPOSERS
   #storeFailure: { readonly error: PawlError } | undefined
   #failure: unknown
   #inspection: ((event: SessionEvent) => void) | undefined
-  #isOpened = false
   /** Until it hibernates by itself. */
   #idle: unknown
   /** Until what it waits for is due, while no actor of the chart waits for that. */
@@ -141,9 +142,11 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     }
   }
 
-  /** From here on it may sleep. */
-  opened(): void {
-    this.#isOpened = true
+  /** Commands from other processes are taken from here on, and it may sleep. */
+  serve(mailbox: Mailbox): void {
+    const ownership = this.#claim as Ownership
+    this.#mailbox = mailbox
+    mailbox.serve(ownership.commands(ownership.lost), (error) => this.die(error))
     this.#watchRest()
   }
 
@@ -232,7 +235,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
 
   #mayRest(living: LivingAgent): boolean {
     if (this.#living !== living || this.#store.readNow === undefined) return false
-    if (!this.#isOpened || this.closing.begun || living.held()) return false
+    if (this.#mailbox === undefined || this.closing.begun || living.held()) return false
     // What is due goes on at once.
     return this.isIdle || (this.status === 'waiting' && leftToWait(living.state, this.clock.now()) !== 0)
   }
@@ -254,8 +257,11 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     this.#living = undefined
     this.#asleep = asleep
     this.#disarm()
-    const ownership = this.#claim as Ownership
-    this.#claim = this.#store.rest?.(ownership, this) ?? ownership
+    const resting = this.#store.rest?.(this.#claim as Ownership, this)
+    if (resting === undefined) return
+    this.#claim = resting
+    this.#mailbox?.stop()
+    this.#mailbox = undefined
   }
 
   onPosted(): void {
@@ -279,7 +285,6 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   #wake(): LivingAgent {
     const asleep = this.#asleep
     if (asleep === undefined) throw new AgentClosed(this.id)
-    const rested = 'wake' in this.#claim
     const living = new LivingAgent(this, asleep.kept)
     try {
       const session = reopenSession(this.#store, this.#reclaim(asleep.head), living, asleep.feed)
@@ -287,7 +292,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
       living.begin(session, this.#isOver ? 'stopped' : 'started')
       this.#asleep = undefined
       if (this.#isOver) this.#endSession(session)
-      else if (rested) this.#serve()
+      else if (this.#mailbox === undefined) this.serve(createMailbox(this))
     } catch (thrown) {
       this.#living = undefined
       this.#asleep = asleep
@@ -306,11 +311,6 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     const ownership = this.#claim.wake(head)
     this.#claim = ownership
     return ownership
-  }
-
-  #serve(): void {
-    const ownership = this.#claim as Ownership
-    createMailbox(this).serve(ownership.commands(ownership.lost), (error) => this.die(error))
   }
 
   #endSession(session: Session): void {
