@@ -27,6 +27,11 @@ const COUNT = Number(values.agents)
 const STATES = {
   fresh: async () => {},
   'after a turn': async (agent) => void (await agent.run('hi')),
+  'asleep, fresh': (agent) => agent.hibernate(),
+  'asleep, after a turn': async (agent) => {
+    await agent.run('hi')
+    await agent.hibernate()
+  },
   'after ten turns': async (agent) => {
     for (let turn = 0; turn < 10; turn++) await agent.run('hi')
   },
