@@ -1,5 +1,6 @@
 /** `npm run check`: all that is held to besides the tests. Runs every check, tells each, fails if one did. */
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -11,12 +12,20 @@ const checks = [
   ['build', bin('typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
   ['types', bin('typescript/bin/tsc'), '-p', 'tsconfig.json'],
   ['types of scripts', bin('typescript/bin/tsc'), '-p', 'tsconfig.scripts.json'],
+  ...peerTypes(),
   ['architecture', bin('vitest/vitest.mjs'), 'run', '--reporter=dot', 'tests/architecture.test.ts'],
   ['charts are current', 'scripts/visualize.mjs', '--check'],
   ['README is current', 'scripts/readme.mjs', '--check'],
+  ['benchmarks are current', 'bench/picture.mjs', '--check'],
   ['package', 'scripts/lint-package.mjs'],
   ['tracked files', 'scripts/lint-tracked.mjs'],
 ]
+
+/** Those who Pawl is compared with are installed by the first benchmark, and by nothing else. @returns {[string, ...string[]][]} */
+function peerTypes() {
+  if (!existsSync(`${root}bench/node_modules`)) return []
+  return [['types of benchmarks with peers', bin('typescript/bin/tsc'), '-p', 'bench/tsconfig.json']]
+}
 
 const failed = checks.filter(([name, ...command]) => {
   const begun = performance.now()

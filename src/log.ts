@@ -15,6 +15,7 @@ export { canonicalJson, type Json, toJson } from './log/json.ts'
 export { rebuildRequest } from './log/rebuild.ts'
 export type {
   AppendOptions,
+  Checkpoint,
   Command,
   CommandOutcome,
   LogStore,
@@ -22,6 +23,7 @@ export type {
   PostedCommand,
   SessionHeader,
   SessionSummary,
+  StoredPage,
   SummaryUpdate,
 } from './log/store.ts'
 export { memoryStore } from './log/stores/memory.ts'

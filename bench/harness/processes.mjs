@@ -17,14 +17,16 @@ export async function serve(module) {
 
 /**
  * @typedef {object} Runner
- * @property {(job: object) => Promise<unknown>} run Answers with what the module sends for it.
+ * @property {(job: import('node:child_process').Serializable) => Promise<unknown>} run Answers with what the module sends for it.
  * @property {() => void} stop
+ * @property {() => Promise<void>} end Tells it to end by itself, and waits.
  */
 
 /** Starts a module that answers each message with one. @param {URL} module @param {readonly string[]} [execArgv] @returns {Runner} */
 export function runner(module, execArgv = []) {
   const child = fork(module, { execArgv: [...execArgv] })
-  const failed = once(child, 'exit').then(([code, signal]) => {
+  const exited = once(child, 'exit')
+  const failed = exited.then(([code, signal]) => {
     throw new Error(`A benchmark's process ended with ${signal ?? `exit code ${code}`}`)
   })
   // It ends when it is stopped, too; then nobody waits for its answer.
@@ -36,5 +38,9 @@ export function runner(module, execArgv = []) {
       return Promise.race([answered, failed])
     },
     stop: () => child.kill(),
+    async end() {
+      if (child.connected) child.send('end')
+      await exited
+    },
   }
 }

@@ -4,20 +4,23 @@
  * @typedef {object} Answer
  * @property {string} [type] `text/event-stream` by default.
  * @property {() => Iterable<Uint8Array>} pieces Each is one write, so one frame of a chunked body.
+ * @property {number} [pauseMs] Between the first piece and what follows.
  */
 
-/** Events of a `tokens` or `frames` answer that bring text. */
-export const TOKENS = 20_000
+/** Events that bring text, of the answers `tokens` and `frames`, and of those whose name ends with `-few`. */
+export const TOKENS = { many: 20_000, few: 2_000 }
 
 /** What each of them brings. */
 export const WORD = ' pawl'
 
-/** Characters of the `long` answer, and of each of its deltas. */
-export const LONG = { length: 100_000_000, delta: 64 }
+/** Characters of the answers `long` and `long-few`, and of each of their deltas. */
+export const LONG = { many: 100_000_000, few: 2_000_000, delta: 64 }
 
 /** Characters of the one delta in the answers `line-2` and `line-8`. */
 export const LINES = { 'line-2': 2_000_000, 'line-8': 8_000_000 }
 
+/** Pieces of the answer `first`: some tokens and the tail. */
+const FIRST = 11
 const PACKET = 1_460
 const WRITE = 16_384
 
@@ -27,18 +30,28 @@ const event = (delta, finish = null) => {
   const head = { id: 'chatcmpl-9f3b2c', object: 'chat.completion.chunk', created: 1_760_000_000, model: 'model-1' }
   return `data: ${JSON.stringify({ ...head, system_fingerprint: 'fp_44709d6fcb', choices, usage: null })}\n\n`
 }
-const usage = { prompt_tokens: 10, completion_tokens: TOKENS, total_tokens: TOKENS + 10 }
-const tail = `${event({}, 'stop')}data: ${JSON.stringify({ id: 'chatcmpl-9f3b2c', choices: [], usage })}\n\ndata: [DONE]\n\n`
+/** How an answer ends that brought `count` tokens. @param {number} count */
+const tailOf = (count) => {
+  const usage = { prompt_tokens: 10, completion_tokens: count, total_tokens: count + 10 }
+  return `${event({}, 'stop')}data: ${JSON.stringify({ id: 'chatcmpl-9f3b2c', choices: [], usage })}\n\ndata: [DONE]\n\n`
+}
+const tail = tailOf(TOKENS.many)
 
 const token = Buffer.from(event({ content: WORD }))
-const tokens = cut(Buffer.concat([...Array.from({ length: TOKENS }, () => token), Buffer.from(tail)]), WRITE)
-const frames = [...Array.from({ length: TOKENS }, () => token), Buffer.from(tail)]
+/** @param {number} count */
+const framesOf = (count) => [...Array.from({ length: count }, () => token), Buffer.from(tailOf(count))]
+const frames = { many: framesOf(TOKENS.many), few: framesOf(TOKENS.few) }
+const tokens = { many: cut(Buffer.concat(frames.many), WRITE), few: cut(Buffer.concat(frames.few), WRITE) }
 
 /** @type {Readonly<Record<string, Answer>>} */
 export const answers = {
-  tokens: { pieces: () => tokens },
-  frames: { pieces: () => frames },
-  long: { pieces: long },
+  tokens: { pieces: () => tokens.many },
+  'tokens-few': { pieces: () => tokens.few },
+  frames: { pieces: () => frames.many },
+  'frames-few': { pieces: () => frames.few },
+  first: { pieces: () => frames.few.slice(-FIRST), pauseMs: 20 },
+  long: { pieces: () => long(LONG.many) },
+  'long-few': { pieces: () => long(LONG.few) },
   'line-2': { pieces: () => line(LINES['line-2']) },
   'line-8': { pieces: () => line(LINES['line-8']) },
   'endless-line': { pieces: () => endless('data: {"choices":[{"delta":{"content":"', 'x'.repeat(WRITE)) },
@@ -48,10 +61,11 @@ export const answers = {
   },
 }
 
-function* long() {
+/** @param {number} length */
+function* long(length) {
   const delta = Buffer.from(event({ content: 'x'.repeat(LONG.delta) }))
   const many = Buffer.concat(Array.from({ length: 64 }, () => delta))
-  const events = LONG.length / LONG.delta
+  const events = length / LONG.delta
   for (let sent = 0; sent < events; sent += 64)
     yield sent + 64 <= events ? many : many.subarray(0, (events - sent) * delta.length)
   yield Buffer.from(tail)

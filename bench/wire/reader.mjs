@@ -1,16 +1,17 @@
 /** The process of one contender: reads an answer when told, and says how long that took. */
-import { contenders } from './contenders.mjs'
+import { contenderOf } from './contenders.mjs'
 
-/** @typedef {{ ms: number, cpuMs: number, read: import('./contenders.mjs').Read }} Reading */
+/** @typedef {{ contender: string, baseURL: string, folder: string }} Job */
+/** @typedef {{ ms: number, cpuMs: number, read: import('./contenders.mjs').Read, logged?: number | undefined }} Reading */
 
-process.on('message', async (/** @type {{ contender: string, baseURL: string }} */ { contender, baseURL }) => {
-  const read = contenders[contender]
-  if (read === undefined) throw new Error(`There is no contender "${contender}"`)
+process.on('message', async (/** @type {Job} */ job) => {
+  const { read, logged } = await (await contenderOf(job.contender))(job)
   const cpu = process.cpuUsage()
   const begun = performance.now()
-  const what = await read(baseURL)
+  const what = await read()
   const ms = performance.now() - begun
   const { user, system } = process.cpuUsage(cpu)
-  process.send?.({ ms, cpuMs: (user + system) / 1_000, read: what })
+  const reading = { ms, cpuMs: (user + system) / 1_000, read: what, logged: await logged?.() }
+  process.send?.(reading)
 })
 process.on('disconnect', () => process.exit())

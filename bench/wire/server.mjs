@@ -3,6 +3,7 @@
  * part of a request's path names the answer: `/tokens/v1/chat/completions`.
  */
 import { createServer } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { answers } from './answers.mjs'
 
 const server = createServer(async (request, response) => {
@@ -13,9 +14,12 @@ const server = createServer(async (request, response) => {
     'content-type': answer?.type ?? 'text/event-stream',
     'cache-control': 'no-cache',
   })
+  let first = true
   for (const piece of answer?.pieces() ?? []) {
     if (response.destroyed) return
     if (!response.write(piece)) await drained(response)
+    if (answer?.pauseMs !== undefined && first) await setTimeout(answer.pauseMs)
+    first = false
   }
   response.end()
 })

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { agentMachine } from '../machines/agent.ts'
 
-export const VERSION = '0.1.0'
+export const VERSION = '0.2.0'
 
 /** 'sha256:' and 16 hex digits of the machine's states and transitions. Functions count by name: builds print them differently. */
 export const chartHash: string = `sha256:${createHash('sha256')

@@ -142,7 +142,7 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
 
   save(): Json {
     return savedAgent({
-      state: this.state,
+      state: this.#folding?.snapshot() ?? this.state,
       at: this.#at,
       lastEvent: this.#lastDurable ?? null,
       lastReason: this.#lastReason ?? null,

@@ -13,6 +13,7 @@ import type { Section } from '../services/llm/sections.ts'
 import { createMask, type Mask } from '../services/masking/mask.ts'
 import type { Settings } from '../services/runtime.ts'
 import type { Tool } from '../services/tools/contract.ts'
+import { ownTool } from '../services/tools/foreign.ts'
 import type { Agent } from './agent.ts'
 
 /** Bounds on what a turn or a session may spend: tokens, ms, currency units. */
@@ -136,7 +137,7 @@ export function checkOptions(options: AgentOptions): Checked {
     mask: createMask(options),
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
-    newId: options.newId ?? randomId,
+    newId: options.newId === undefined ? randomId : checkedIds(options.newId),
   }
 }
 
@@ -151,6 +152,13 @@ function limitsOf({ limits }: AgentOptions): ScopedBounds | undefined {
 }
 
 const randomId = (): string => crypto.randomUUID()
+
+/** Ids go into the log as they are: one that is none would be read back by nobody. */
+const checkedIds = (newId: () => string) => (): string => {
+  const id = newId()
+  demand('newId', isName(id), 'a function that gives text of 1 to 256 characters')
+  return id
+}
 
 /** What most agents have is one object for all of them; so are the next three. */
 const REPEATS: RepeatBounds = Object.freeze({ warnAfter: 3, stopAfter: 6 })
@@ -214,7 +222,7 @@ function toolsOf(tools: readonly Tool[]): ReadonlyMap<string, Tool> {
   for (const tool of tools) {
     demand('tools', typeof tool?.execute === 'function' && isName(tool.name), 'a list of tools made by tool()')
     if (named.has(tool.name)) throw new InvalidOption('tools', `there are two tools named "${tool.name}"`)
-    named.set(tool.name, tool)
+    named.set(tool.name, ownTool(tool))
   }
   return named
 }

@@ -16,18 +16,20 @@ export type ParsedArguments =
  * them (1e400, 1e-400), nesting over 512. The last digits of a longer fraction are rounded, as every reader does.
  */
 export function parseArguments(raw: string): ParsedArguments {
-  if (raw.length > KEPT) return parse(raw)
+  if (raw.length > SHORT) return parse(raw)
   const known = recent.get(raw)
   if (known !== undefined) return known
-  const parsed = parse(raw)
-  if (recent.size >= 64) recent.clear()
+  const parsed = Object.freeze(parse(raw))
+  if (recent.size >= RECENT) recent.clear()
   recent.set(raw, parsed)
   return parsed
 }
 
-/** A call's arguments are read half a dozen times on its way; what was read is frozen, so it may be given again. */
+/** A call's arguments are read half a dozen times on its way. What was read is frozen, so it may be given again. */
 const recent = new Map<string, ParsedArguments>()
-const KEPT = 1_024
+const RECENT = 64
+/** Characters: longer arguments are read each time, rather than kept. */
+const SHORT = 1_024
 
 function parse(raw: string): ParsedArguments {
   if (raw.trim() === '') return { kind: 'parsed', args: Object.freeze({}) }

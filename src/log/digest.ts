@@ -4,8 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto'
 import { parseArguments } from './arguments.ts'
-import type { Json } from './json.ts'
-import { canonicalJson } from './json.ts'
+import { canonicalJson, type Json } from './json.ts'
 import type { Message } from './messages.ts'
 import { beginsWith } from './projections/surface.ts'
 import type { LlmRequest } from './requests.ts'
@@ -23,47 +22,40 @@ export interface RequestDigester {
 
 /**
  * Digests the requests of one conversation. Each usually extends the one before, whose hash is carried on: only messages
- * that are new are read, so a long conversation makes no request slower. Messages must be frozen; they are compared by identity.
+ * that are new are read, so a long conversation makes no request slower. Requests must be frozen all through, as those
+ * made of a log are: their parts are compared by identity.
  */
 export function createRequestDigester(): RequestDigester {
-  let last: Progress | undefined
   let asked: LlmRequest | undefined
-  let frame = { head: '', tail: '' }
+  let frame: Frame = { head: '', tail: '' }
+  let last: Progress | undefined
   return {
     digest(request) {
-      if (asked === undefined || !isAround(asked, request)) {
-        asked = request
-        frame = around(request)
+      if (asked === undefined || !isFramedAlike(asked, request)) frame = frameOf(request)
+      asked = request
+      if (last === undefined || last.head !== frame.head || !beginsWith(request.messages, last.messages)) {
+        last = begin(frame.head)
       }
-      const { head, tail } = frame
-      if (last === undefined || last.head !== head || !beginsWith(request.messages, last.messages)) last = begin(head)
       readOn(last, request.messages)
-      return finish(last.hash.copy().update(tail))
+      return finish(last.hash.copy().update(frame.tail))
     },
   }
 }
 
-/** All but the messages is the very same. */
-function isAround(one: LlmRequest, other: LlmRequest): boolean {
-  let keys = 0
-  for (const key in one) {
-    keys += 1
-    const name = key as keyof LlmRequest
-    if (name !== 'messages' && one[name] !== other[name]) return false
-  }
-  for (const _ in other) keys -= 1
-  return keys === 0
+/** All but the messages is the very same: most requests differ in nothing else from the one before. */
+function isFramedAlike(one: LlmRequest, other: LlmRequest): boolean {
+  const keys = Object.keys(one) as (keyof LlmRequest)[]
+  return keys.length === Object.keys(other).length && keys.every((key) => key === 'messages' || one[key] === other[key])
 }
 
-/** The hash of a request up to the end of its messages, and what it covers. */
-interface Progress {
+/** The canonical JSON before and after the messages. */
+interface Frame {
   readonly head: string
-  messages: readonly Message[]
-  readonly hash: Hash
+  readonly tail: string
 }
 
-/** The canonical JSON before and after the messages. Keys are sorted, so `maxTokens` comes before them, the rest after. */
-function around(request: LlmRequest): { head: string; tail: string } {
+/** Keys are sorted, so `maxTokens` comes before the messages, the rest after. */
+function frameOf(request: LlmRequest): Frame {
   const { sessionId: _, messages: __, ...rest } = request
   const pair = ([key, value]: [string, unknown]) => `${JSON.stringify(key)}:${canonicalJson(asJson(value))}`
   const pairs = Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -72,12 +64,25 @@ function around(request: LlmRequest): { head: string; tail: string } {
   return { head: `{${before.join('')}"messages":[`, tail: `]${after.join('')}}` }
 }
 
+/** The hash of a request up to the end of its messages, and what it covers. */
+interface Progress {
+  readonly head: string
+  readonly hash: Hash
+  messages: readonly Message[]
+}
+
 const begin = (head: string): Progress => ({ head, messages: [], hash: createHash('sha256').update(head) })
+
+/** Hashed together up to so many characters: each update costs as much as a few hundred of them. */
+const UPDATE = 65_536
 
 function readOn(progress: Progress, messages: readonly Message[]): void {
   let text = ''
   for (let i = progress.messages.length; i < messages.length; i++) {
     text += `${i > 0 ? ',' : ''}${canonicalJson(asJson(messages[i]))}`
+    if (text.length < UPDATE) continue
+    progress.hash.update(text)
+    text = ''
   }
   progress.hash.update(text)
   progress.messages = messages
@@ -89,8 +94,11 @@ function readOn(progress: Progress, messages: readonly Message[]): void {
  */
 export function argumentsDigest(raw: string): string {
   const parsed = parseArguments(raw)
-  return finish(createHash('sha256').update(parsed.kind === 'parsed' ? canonicalJson(parsed.args) : raw))
+  return textDigest(parsed.kind === 'parsed' ? canonicalJson(parsed.args) : raw)
 }
+
+/** 'sha256:' and the hex digest of a text's UTF-8 bytes. */
+export const textDigest = (text: string): string => finish(createHash('sha256').update(text))
 
 const finish = (hash: Hash): string => `sha256:${hash.digest('hex')}`
 

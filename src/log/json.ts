@@ -107,11 +107,50 @@ function isPlain(value: object): boolean {
 }
 
 /**
- * The value itself where nobody can change it any more, as with all that a session records; else a frozen copy.
+ * The value itself where it can never be anything else, as with all that a session records; else a frozen copy.
  * @throws NotJson
  */
-export const frozenJson = <T>(value: T, path?: string): T =>
-  isFrozenJson(value, 0) ? value : (toJson(value, path) as T)
+export const frozenJson = <T>(value: T, path?: string): T => (isFrozenJson(value) ? value : (toJson(value, path) as T))
+
+function isFrozenJson(value: unknown): boolean {
+  try {
+    return isFrozenValue(value, 0)
+  } catch {
+    // A trap of a proxy threw: the copy says where.
+    return false
+  }
+}
+
+function isFrozenValue(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case 'object':
+      return value === null || (depth < MAX_DEPTH && Object.isFrozen(value) && isFrozenObject(value, depth + 1))
+    default:
+      return false
+  }
+}
+
+function isFrozenObject(value: object, depth: number): boolean {
+  const keys = Reflect.ownKeys(value)
+  const prototype = Object.getPrototypeOf(value)
+  if (Array.isArray(value)) {
+    if (prototype !== Array.prototype || keys.length !== value.length + 1) return false
+    keys.pop() // The length.
+  } else if (prototype !== Object.prototype && prototype !== null) return false
+  for (const key of keys) if (!isFrozenItem(value, key, depth)) return false
+  return true
+}
+
+/** Not so an accessor, frozen or not: it may say something else the next time. Nor what is hidden, such as a `toJSON`. */
+function isFrozenItem(object: object, key: string | symbol, depth: number): boolean {
+  const item = Object.getOwnPropertyDescriptor(object, key)
+  return typeof key === 'string' && item?.enumerable === true && 'value' in item && isFrozenValue(item.value, depth)
+}
 
 const recorded = new WeakSet<readonly unknown[]>()
 
@@ -124,55 +163,32 @@ export function markRecorded<T extends readonly unknown[]>(items: T): T {
 /** A session recorded these: a store need not guard against them. */
 export const isRecorded = (items: readonly unknown[]): boolean => recorded.has(items)
 
-function isFrozenJson(value: unknown, depth: number): boolean {
-  switch (typeof value) {
-    case 'string':
-    case 'boolean':
-      return true
-    case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0)
-    case 'object':
-      return value === null || (depth < MAX_DEPTH && isFrozenObject(value, depth + 1))
-    default:
-      return false
-  }
-}
-
-function isFrozenObject(value: object, depth: number): boolean {
-  if (!Object.isFrozen(value)) return false
-  if (Array.isArray(value)) return isFrozenArray(value, depth)
-  const prototype = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype && prototype !== null) return false
-  // `for in` makes no array, and every chunk is asked; an inherited key says no, and the copy tells what is wrong.
-  for (const key in value) if (!isFrozenJson((value as Record<string, unknown>)[key], depth)) return false
-  return true
-}
-
-/** By index: `every` would pass over a hole. */
-function isFrozenArray(value: readonly unknown[], depth: number): boolean {
-  for (let i = 0; i < value.length; i++) if (!isFrozenJson(value[i], depth)) return false
-  return true
-}
-
 /** Canonical JSON (keys sorted by code unit, no spaces; the form of RFC 8785 for the values the guard accepts). */
 export function canonicalJson(value: Json): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (value === null || typeof value !== 'object') return String(value)
-  let text = ''
-  if (isArray(value)) {
-    for (let i = 0; i < value.length; i++)
-      text += i === 0 ? canonicalJson(value[i] as Json) : `,${canonicalJson(value[i] as Json)}`
-    return `[${text}]`
-  }
-  const keys = sorted(Object.keys(value))
-  for (let i = 0; i < keys.length; i++) {
-    const key = keys[i] as string
-    text += `${i === 0 ? '' : ','}${quoted(key)}:${canonicalJson(value[key] as Json)}`
-  }
-  return `{${text}}`
+  return isArray(value) ? canonicalArray(value) : canonicalRecord(value)
 }
 
-/** In place; most objects have a few keys, which are soon in order. */
+// Joined by hand: requests are digested, and a list of parts for each object would be most of the work.
+
+function canonicalArray(items: readonly Json[]): string {
+  let text = '['
+  for (let i = 0; i < items.length; i++) text += (i === 0 ? '' : ',') + canonicalJson(items[i] as Json)
+  return `${text}]`
+}
+
+function canonicalRecord(record: { readonly [key: string]: Json }): string {
+  const keys = sorted(Object.keys(record))
+  let text = '{'
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string
+    text += `${i === 0 ? '' : ','}${quoted(key)}:${canonicalJson(record[key] as Json)}`
+  }
+  return `${text}}`
+}
+
+/** In place, by insertion: most objects have a few keys, nearly in order. */
 function sorted(keys: string[]): readonly string[] {
   if (keys.length > 12) return keys.sort()
   for (let i = 1; i < keys.length; i++) {

@@ -29,9 +29,9 @@ export class LazyAbort {
     if (this.#aborted !== undefined) return
     this.#aborted = { reason }
     this.#controller?.abort(reason)
-    const listeners = this.#listeners
+    // One that another takes back meanwhile is not called any more.
+    for (const listener of this.#listeners ?? []) listener()
     this.#listeners = undefined
-    for (const listener of listeners ?? []) listener()
   }
 
   /** Calls back once, at the abort, after those who listen to the signal; at once if that was. The result takes it back. */

@@ -49,33 +49,38 @@ export async function inTime<T>(
   }
 }
 
-/** Waits for one store, which share a timer. */
+/**
+ * Waits that share a timer, because each of them ends when what is written to one log comes to be: those for an append, and
+ * for all appends up to one. All are late when for so long none of them ended.
+ */
 export interface Watch {
-  /** `answer`, or StoreFailure 'timeout' when for so long nothing that was waited for came. `holds`: keeps the process. */
-  over<T>(answer: Promise<T>, doing: string, holds: boolean): Promise<T>
+  /** `answer`, or StoreFailure 'timeout'. `holds`: it keeps the process from ending. */
+  over<T>(answer: Promise<T>, holds: boolean): Promise<T>
 }
 
 interface Wait {
-  readonly doing: string
   readonly holds: boolean
   late(failure: StoreFailure): void
 }
 
-export const createWatch = (patience: Patience): Watch => new StoreWatch(patience)
+/** `doing` completes "did not" in the message. */
+export const createWatch = (doing: string, patience: Patience): Watch => new StoreWatch(doing, patience)
 
 /** A class, because an agent has one: its timer is set when somebody begins to wait, and anew when something comes. */
 class StoreWatch implements Watch {
+  readonly #doing: string
   readonly #patience: Patience
   #waits: Wait[] | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(patience: Patience) {
+  constructor(doing: string, patience: Patience) {
+    this.#doing = doing
     this.#patience = patience
   }
 
-  over<T>(answer: Promise<T>, doing: string, holds: boolean): Promise<T> {
+  over<T>(answer: Promise<T>, holds: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
-      const wait: Wait = { doing, holds, late: reject }
+      const wait: Wait = { holds, late: reject }
       this.#begin(wait)
       const answered = (value: T): void => {
         this.#end(wait)
@@ -106,14 +111,17 @@ class StoreWatch implements Watch {
     if (waits.length === 0) {
       clearTimeout(this.#timer)
       this.#timer = undefined
-    } else this.#timer?.refresh()
+      return
+    }
+    this.#timer?.refresh()
+    if (wait.holds && !waits.some(({ holds }) => holds)) this.#timer?.unref()
   }
 
   #late(): void {
     const waits = this.#waits ?? []
     this.#waits = undefined
     this.#timer = undefined
-    for (const { doing, late } of waits) late(tooLate(doing, this.#patience))
+    for (const { late } of waits) late(tooLate(this.#doing, this.#patience))
   }
 }
 

@@ -9,7 +9,7 @@ import { InvalidEvent, PawlError, StoreFailure } from './errors.ts'
 import { type EventMap, KNOWN, type KnownEvent, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
 import type { Message, StreamChunk, UserMessage } from './messages.ts'
-import { createWatch, itemsInTime, sessionPatience, type Watch } from './patience.ts'
+import { createWatch, inTime, itemsInTime, sessionPatience, type Watch } from './patience.ts'
 import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
 import type { RequestHeader } from './requests.ts'
@@ -112,7 +112,15 @@ class OwnedSession implements Session, WriterObserver {
     this.#feed = feed
     this.#recorder = createRecorder(folded, options, this.#writer)
     const holder = options.checkpoints
-    this.#checkpoints = holder && createCheckpoints({ ownership, holder, folded, kept: checkpoint })
+    this.#checkpoints =
+      holder &&
+      createCheckpoints({
+        ownership,
+        holder,
+        folded,
+        kept: checkpoint,
+        patience: sessionPatience(options.storeTimeoutMs),
+      })
     this.checkOwner()
   }
 
@@ -231,8 +239,10 @@ class OwnedSession implements Session, WriterObserver {
 
   async keepCheckpoint(): Promise<void> {
     const kept = this.#failure === undefined ? this.#checkpoints?.keep(this.#writer.head) : undefined
-    // One that takes too long is left: it is nobody's but the store's.
-    if (kept !== undefined) await this.#inTime(kept, 'keep a checkpoint of').catch(() => {})
+    if (kept === undefined) return
+    const patience = sessionPatience(this.#options.storeTimeoutMs)
+    // One that is under way keeps no process from ending; whoever waits here does.
+    await inTime(kept, `keep a checkpoint of session "${this.id}"`, patience).catch(() => {})
   }
 
   ready(): Promise<void> {
@@ -312,7 +322,7 @@ class OwnedSession implements Session, WriterObserver {
 
   inTime<T>(answer: Promise<T>): Promise<T> {
     // Nobody may be waiting for it, and then it keeps no process from ending.
-    return this.#inTime(answer, 'append to', false)
+    return this.#appending(answer, false)
   }
 
   acknowledged(events: readonly SessionEvent[], bytes: number): void {
@@ -337,7 +347,7 @@ class OwnedSession implements Session, WriterObserver {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     const target = this.#recorder.lastBatch
     if (this.#writer.isFlushed(target)) return Promise.resolve()
-    const flushed = this.#inTime(this.#writer.flushed(target), 'append to')
+    const flushed = this.#appending(this.#writer.flushed(target), true)
     flushed.catch((error: unknown) => {
       // A store that does not answer leaves all that is queued in doubt, not only what this flush waited for.
       this.fail(asPawlError(error, 'flush the log'))
@@ -352,14 +362,16 @@ class OwnedSession implements Session, WriterObserver {
     this.#feed?.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.
     await this.keepCheckpoint()
-    const [release] = await Promise.allSettled([this.#inTime(this.#ownership.release(), 'release')])
+    const patience = sessionPatience(this.#options.storeTimeoutMs)
+    const released = inTime(this.#ownership.release(), `release session "${this.id}"`, patience)
+    const [release] = await Promise.allSettled([released])
     if (outcome.status === 'rejected') throw outcome.reason
     if (release.status === 'rejected') throw asPawlError(release.reason, 'release the session')
   }
 
-  #inTime<T>(answer: Promise<T>, doing: string, holds = true): Promise<T> {
-    this.#watch ??= createWatch(sessionPatience(this.#options.storeTimeoutMs))
-    return this.#watch.over(answer, `${doing} session "${this.id}"`, holds)
+  #appending<T>(answer: Promise<T>, holds: boolean): Promise<T> {
+    this.#watch ??= createWatch(`append to session "${this.id}"`, sessionPatience(this.#options.storeTimeoutMs))
+    return this.#watch.over(answer, holds)
   }
 
   #isOver(): PawlError {

@@ -219,11 +219,14 @@ const config = object(
 /** The configuration of a request. */
 export const callConfig: Check = config
 
-const toolSchemas = list(object({ name, description: string, parameters: object({}) }))
+/** A tool as the model is shown it. */
+export const toolSchema: Check = object({ name, description: string, parameters: object({}) })
+const toolSchemas = list(toolSchema)
 /** The system text and the tools of a request. */
 export const promptShape: Check = object({ tools: toolSchemas }, { system: string })
 
-const header = object(
+/** What a request is made of beside its messages. */
+export const requestHeader: Check = object(
   { config },
   {
     adapterDefaults: object({}, { reasoningEffort: yes, maxTokens: yes }),
@@ -305,7 +308,7 @@ export const SHAPES: { readonly [K in EventType]: Check } = {
   'session/end-seed': object({}),
   'user/message': userMessage,
   'assistant/chunk': object({ ...inStep, attempt: ordinal, chunk }, { request: digest }),
-  'request/header': object({ header, reason: oneOf('initial', 'resume', 'change') }),
+  'request/header': object({ header: requestHeader, reason: oneOf('initial', 'resume', 'change') }),
   'request/context': object({ provider: name, model: name }, { contextWindow: ordinal, price }),
   'tool/late-result': object({ ...inCall, run: count, outcome: json }),
   'agent/hook-failed': object({ hook: name, turn: count, error: failure }, { step: count }),

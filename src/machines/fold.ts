@@ -50,7 +50,7 @@ export function createFold(from = initialSnapshot): {
   accepts(event: SessionEvent): boolean
   snapshot(): AgentSnapshot
 } {
-  let reached = initialSnapshot
+  let reached = from
   return {
     push(event) {
       if (isMoving(event)) reached = agentMachine.transition(reached, event, inertScope)

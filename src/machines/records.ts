@@ -269,6 +269,8 @@ function interruptedMessage(context: AgentContext, answer: Answer | undefined): 
   return [assistantMessage(context, { ...answer, message }, [], true)]
 }
 
+type Draft<T> = { -readonly [K in keyof T]: T[K] }
+
 function assistantMessage(
   { turn, step, attempt }: AgentContext,
   { message, finish, usage, chunkSeqs }: Answer,
@@ -276,7 +278,7 @@ function assistantMessage(
   interrupted = false,
 ): Recordable {
   // Written out: a spread makes an object of its own hidden class, and freezing it another.
-  const data: { -readonly [K in keyof EventMap['assistant/message']]: EventMap['assistant/message'][K] } = {
+  const data: Draft<EventMap['assistant/message']> = {
     turn,
     step,
     attempt,

@@ -1,9 +1,10 @@
 /** Actor: one attempt of a request. Every chunk is logged before it counts. */
 import { parseArguments } from '../log/arguments.ts'
-import { type KnownEvent, MAX_EVENT_BYTES, type PlannedCall, type Retry } from '../log/events.ts'
+import { MAX_EVENT_BYTES, type PlannedCall, type Retry } from '../log/events.ts'
 import { utf8Bytes } from '../log/json.ts'
 import type { AssistantMessage, LlmFailure, StreamChunk, ToolCallBlock } from '../log/messages.ts'
 import type { LlmRequest } from '../log/requests.ts'
+import type { Session } from '../log/session.ts'
 import { type Service, serviceActor } from './actor.ts'
 import { eitherOf } from './either-of.ts'
 import { LlmError } from './errors.ts'
@@ -12,11 +13,13 @@ import { hookedStream } from './hooks/stream.ts'
 import type { AskModelInput } from './inputs.ts'
 import type { ModelAdapter } from './llm/adapter.ts'
 import { type Assembler, assemble, createAssembler, interruptedPrefix } from './llm/assembler.ts'
+import { ownChunk } from './llm/chunk.ts'
 import { createStreamMask } from './llm/mask-stream.ts'
+import { spendChunk, spendRequest } from './llm/pace.ts'
 import { assemblePrompt } from './llm/prompt.ts'
 import { buildRequest } from './llm/request.ts'
 import { completePolicy, planRetry } from './llm/retry.ts'
-import { contained, drain, drainContained } from './llm/stream.ts'
+import { type AfterChunk, contained, drain, drainContained } from './llm/stream.ts'
 import type { AgentRuntime, OpenTurn } from './runtime.ts'
 import type { Answer, Verdict } from './verdicts.ts'
 
@@ -88,44 +91,49 @@ async function takeIn(
   { request, adapter, signal }: Asked & { readonly signal: AbortSignal },
   taken: Taken,
 ): Promise<void> {
+  const { session } = runtime
   const { assembler, chunkSeqs } = taken
   const digest = runtime.digester.digest(request)
   const masked = createStreamMask(runtime.mask, (name) => runtime.tools.has(name))
-  const take = (chunk: StreamChunk): void => {
-    const { seq, data } = logChunk(runtime, input, chunk, chunkSeqs.length === 0 ? digest : undefined)
+  const log = (chunk: StreamChunk): void => {
+    const { seq, data } = runtime.appendChunk(input, chunk, chunkSeqs.length === 0 ? digest : undefined)
     chunkSeqs.push(seq)
-    // As it was logged: the adapter may use its own object again.
     assembler.push(data.chunk)
-    if (data.chunk.type !== 'finish' && bytesOf(taken) > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
   }
-  const { turn, step } = input
-  const { session } = runtime
-  const each = (chunk: StreamChunk) => {
-    if (signal.aborted) return 'over' as const
-    for (const shown of masked.push(chunk)) take(shown)
+  spendRequest()
+  let finished = false
+  const take = (given: StreamChunk): AfterChunk => {
+    if (signal.aborted) return 'over'
+    const chunk = ownChunk(given)
+    for (const shown of masked.push(chunk)) log(shown)
     if (chunk.type === 'finish') {
       finished = true
-      return 'over' as const
+      return 'over'
     }
-    return session.queuedBytes > READY_BYTES ? session.ready() : undefined
+    if (bytesOf(taken) + masked.held > MAX_ANSWER_BYTES) throw new LlmError(RESPONSE_TOO_LARGE)
+    const turn = spendChunk(charactersOf(chunk))
+    return session.queuedBytes > READY_BYTES ? roomAfter(session, turn) : turn
   }
-  let finished = false
   if (runtime.hooks.has('llm/stream')) {
     const core = () => contained(adapter, request, signal)
-    await drain(hookedStream(runtime, { turn, step }, { request, signal }, core), signal, each)
-  } else await drainContained(adapter, request, signal, each)
+    const { turn, step } = input
+    const end = await drain(() => hookedStream(runtime, { turn, step }, { request, signal }, core), signal, take)
+    if (end.kind === 'threw') throw end.thrown
+  } else await drainContained(adapter, request, { signal, take })
   if (finished) return
   // What was held belongs to what the reader has seen, unless nobody takes it any more.
-  if (!stopped.aborted && !runtime.closing.aborted && !runtime.session.failed.aborted) masked.release().forEach(take)
+  if (!stopped.aborted && !runtime.closing.aborted && !session.failed.aborted) masked.release().forEach(log)
 }
 
-/** More than this waiting for the store, and the stream is asked to wait as well. */
+/** More than this waits for the store: the session is asked whether it has room. */
 const READY_BYTES = 262_144
 
-type ChunkEvent = KnownEvent<'assistant/chunk'>
+async function roomAfter(session: Session, turn: Promise<void> | undefined): Promise<void> {
+  await turn
+  await session.ready()
+}
 
-const logChunk = (runtime: AgentRuntime, input: AskModelInput, chunk: StreamChunk, request?: string): ChunkEvent =>
-  runtime.appendChunk(input, chunk, request)
+const charactersOf = (chunk: StreamChunk): number => ('text' in chunk ? chunk.text.length : 0)
 
 async function concluded(
   runtime: AgentRuntime,
@@ -174,7 +182,7 @@ const bytesOf = ({ assembler, chunkSeqs }: Taken): number => assembler.bytes + c
 const isTooLarge = ({ chunkSeqs, ...said }: Answer, calls: readonly PlannedCall[]): boolean =>
   utf8Bytes(JSON.stringify([said, calls])) + chunkSeqs.length * SEQ_BYTES > MAX_ANSWER_BYTES
 
-/** Of what was counted, each byte may be six of JSON; ids and names are bounded. */
+/** What was counted by its characters may take six times as many bytes, and names stand there twice. */
 const SURELY_FITS = 65_536
 
 const RESPONSE_TOO_LARGE: LlmFailure = {
@@ -192,8 +200,8 @@ const sourceOf = ({ provider, model }: LlmRequest, replayState?: AssistantMessag
 /** Classified once, here: what the tool becomes later changes no batch that was scheduled. */
 function planned({ tools }: AgentRuntime, { id, name, arguments: raw }: ToolCallBlock): PlannedCall {
   const parsed = parseArguments(raw)
-  const mode = parsed.kind === 'parsed' ? (tools.get(name)?.modeOf(parsed.args) ?? 'exclusive') : 'exclusive'
-  return { callId: id, name, mode }
+  const mode = parsed.kind === 'parsed' ? tools.get(name)?.modeOf(parsed.args) : undefined
+  return { callId: id, name, mode: mode === 'parallel' ? mode : 'exclusive' }
 }
 
 function partialOf(runtime: AgentRuntime, request: LlmRequest, { assembler, chunkSeqs }: Taken): Answer | undefined {

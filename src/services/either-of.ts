@@ -1,7 +1,4 @@
-/**
- * As `either`, where nobody need have the signals: no listener is added to one.
- * that one leaves a trace in each of its sources, and an agent's closing outlives thousands of requests.
- */
+/** As `either`, of sources that need not have a signal: their listeners cost next to nothing, and are let go of as well. */
 
 import { LazyAbort } from '../log/lazy-abort.ts'
 

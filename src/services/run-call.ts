@@ -9,7 +9,7 @@ import { callHook } from './hooks/failure.ts'
 import type { CallInput } from './inputs.ts'
 import { patternsOnly } from './masking/mask.ts'
 import type { AgentRuntime } from './runtime.ts'
-import { callInfo, materialise } from './tools/call.ts'
+import { callInfo, isPlain, materialise } from './tools/call.ts'
 import type { Tool, ToolOutcome } from './tools/contract.ts'
 import { execute } from './tools/execute.ts'
 import { sayLate } from './tools/late.ts'
@@ -98,7 +98,9 @@ async function authorize({ input, runtime }: Service<CallInput>): Promise<Verdic
   if (tool === undefined) return refuse(unknownTool(input.name, runtime.tools.keys()))
   if (parsed.kind === 'invalid') return refuse(invalidArguments(parsed.message))
   if (policy.kind === 'ask' || (await tool.needsApproval(parsed.args))) return ask(runtime, input, tool)
-  if (!tool.judgesArguments) runtime.turn.materialised.set(input.callId, parsed)
+  // What the hooks were shown of them may have parts that they can change: the body gets its own then.
+  const isShown = runtime.hooks.has('tools/pre-execute') && !isPlain(parsed.args)
+  if (tool.parsesForBody && !isShown) runtime.turn.materialised.set(input.callId, parsed)
   return { type: 'verdict.authorized', ...ofCall(input), onCrash: tool.onCrash }
 }
 

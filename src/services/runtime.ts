@@ -5,8 +5,8 @@
 import type { AnyActorRef } from 'xstate'
 import type { RequestDigester } from '../log/digest.ts'
 import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
-import type { StreamChunk, UserMessage } from '../log/messages.ts'
 import type { LazyAbort } from '../log/lazy-abort.ts'
+import type { StreamChunk, UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { Clock } from './clock.ts'
 import type { Prompt } from './hooks/contract.ts'
@@ -74,9 +74,9 @@ export interface AgentRuntime {
   readonly closing: { readonly aborted: boolean; readonly signal: AbortSignal; readonly starts: LazyAbort }
   /** Appends beside the machine: into the batch in hand if one is being made, else as a batch of its own. */
   append(event: Recordable): SessionEvent
-  /** The same for what was guarded and masked. */
+  /** `append` for an event whose parts were checked and masked when they came in. */
   appendOwn(event: Recordable): SessionEvent
-  /** The same for a chunk of an answer. */
+  /** `append` for a chunk of an answer, checked and masked. */
   appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'>
   steer(message: UserMessage): ToolReceipt
   inject(message: UserMessage): ToolReceipt

@@ -2,9 +2,11 @@
 import { expect, test } from 'vitest'
 import type { AgentOptions } from '../../src/agent.ts'
 import type { StreamChunk } from '../../src/log/messages.ts'
+import { memoryStore } from '../../src/log/stores/memory.ts'
 import { chunks, fails, hangs, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { LlmError } from '../../src/services/errors.ts'
 import type { Hooks } from '../../src/services/hooks/contract.ts'
+import type { PreparedCall } from '../../src/services/llm/adapter.ts'
 import { tool } from '../../src/services/tools/tool.ts'
 import { ofType, settle, startAgent } from '../kit/agents.ts'
 
@@ -159,6 +161,49 @@ test('an answer that would never end is cut off at what the log takes', async ()
 test('a tool whose name is too long to schedule is a failed attempt', async () => {
   const reason = await endOf({ model: scripted([toolCall(long(600), {})]) })
   expect(reason).toMatchObject({ error: { code: 'RESPONSE_TOO_LARGE' } })
+})
+
+test('names that together are too long for an answer are a failed attempt', async () => {
+  const calls = Array.from({ length: 100 }, (_, index): StreamChunk[] => [
+    { type: 'block-start', index, blockType: 'tool-call' },
+    { type: 'tool-call-delta', index, id: `c${index}`, name: 'n'.repeat(20 * KIB), argumentsDelta: '{}' },
+  ])
+  const reason = await endOf({ model: scripted([chunks([...calls.flat(), finished])]) })
+  expect(reason).toMatchObject({ error: { code: 'RESPONSE_TOO_LARGE' } })
+})
+
+test.each([
+  ['the name of an error', { kind: 'error', text: 'x', error: { name: long(2048), code: 'C' } }],
+  ['what stands beside a text', { kind: 'ok', value: 1, content: [{ type: 'text', text: 'x', more: long(2048) }] }],
+])('a result whose size is all in %s is cut', async (_, given) => {
+  const { result, reason } = await answerOf({ 'tools/execute': () => wrong(given) })
+  expect(result?.error?.code).toBe('RESULT_TOO_LARGE')
+  expect(reason).toEqual({ kind: 'completed' })
+})
+
+test.each<[string, unknown]>([
+  ['nothing', undefined],
+  ['no config', {}],
+  ['a config without a provider', { config: {} }],
+  ['a model that is none', { config: { provider: 'p', model: 7 } }],
+  ['a bound that is none', { config: { provider: 'p', model: 'm', maxTokens: 'many' } }],
+  ['what is no JSON', { config: { provider: 'p', model: 'm', at: new Date(0) } }],
+  ['a window that is none', { config: { provider: 'p', model: 'm' }, contextWindow: 'wide' }],
+  ['a price that is none', { config: { provider: 'p', model: 'm' }, price: { input: 'much' } }],
+])('an adapter that prepares %s fails its step, and the session opens again', async (_, prepared) => {
+  const store = memoryStore()
+  const model = { ...scripted(['ok']), prepare: async () => wrong<PreparedCall>(prepared) }
+  const reason = await endOf({ model, store })
+  if (prepared !== undefined) expect(reason).toMatchObject({ kind: 'error' })
+  expect(await endOf({ store })).toEqual({ kind: 'completed' })
+})
+
+test('ids that are none are refused where they are asked for', async () => {
+  let ids = 0
+  const newId = () => (ids++ < 1 ? `id-${ids}` : wrong<string>(ids))
+  await using started = await startAgent({ newId })
+  const { reason } = await started.agent.run('go')
+  expect(reason).toMatchObject({ kind: 'error', error: { code: 'INVALID_OPTION' } })
 })
 
 test('a call id too long for every event of its call is minted anew', async () => {

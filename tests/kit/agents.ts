@@ -1,6 +1,6 @@
 /**
  * Agents for tests: every one of them is held to the central claim after each batch, that folding its log gives its
- * live state, and its log is verified when it closes.
+ * live state, and when it closes its log is verified, and every event of it checked and masked once more.
  */
 import { SimulatedClock } from 'xstate'
 import { createUnlessAborted } from '../../src/agent/create.ts'
@@ -12,6 +12,8 @@ import { type ChartState, createFold } from '../../src/machines/fold.ts'
 import { verify } from '../../src/machines/verify.ts'
 import { scripted } from '../../src/services/adapters/scripted.ts'
 import type { Hooks } from '../../src/services/hooks/contract.ts'
+import { createMask } from '../../src/services/masking/mask.ts'
+import { untrustworthy } from './careful.ts'
 
 /**
  * Agents of these statuses hibernate at once, in every test: `PAWL_SLEEPS=idle`, or `idle,waiting`. Nothing may come of
@@ -98,7 +100,10 @@ export async function startAgent(options: Partial<AgentOptions> = {}): Promise<S
     async [Symbol.asyncDispose]() {
       await agent.close().catch(() => {})
       checkFold()
-      const verdict = verify(await stored(store, sessionId))
+      const log = await stored(store, sessionId)
+      const untrusted = untrustworthy(log, createMask(options))
+      if (untrusted !== undefined) throw new Error(`the log holds what was never checked: ${untrusted}`)
+      const verdict = verify(log)
       if (!verdict.ok) throw new Error(`the log breaks its rules: ${JSON.stringify(verdict.violations)}`)
     },
   }

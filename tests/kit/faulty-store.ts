@@ -14,9 +14,12 @@ export type Fault = 'fail' | 'lose' | 'hang' | 'late'
 export type Operation =
   | 'acquire'
   | 'append'
+  | 'checkpoint'
+  | 'keep'
   | 'release'
   | 'commands'
   | 'read'
+  | 'pages'
   | 'subscribe'
   | 'post'
   | 'outcome'
@@ -42,11 +45,13 @@ export interface FaultyStore extends LogStore {
 /** Wraps `inner`. Injected errors are `StoreFailure`: `io` for `fail`, `timeout` for `lose`. Closing closes `inner`. */
 export function faultyStore(inner: LogStore, faults: Faults): FaultyStore {
   const wire = openWire(faults)
+  const { pages } = inner
   return {
     script: wire.script,
     answerLate: wire.answerLate,
     acquire: async (id, options) => owned(wire, await wire.call('acquire', () => inner.acquire(id, options))),
     read: (id, options) => wire.stream('read', () => inner.read(id, options)),
+    ...(pages && { pages: (id, options) => wire.stream('pages', () => pages(id, options)) }),
     subscribe: (id, options) => wire.stream('subscribe', () => inner.subscribe(id, options)),
     post: (id, command) => wire.call('post', () => inner.post(id, command)),
     outcome: (id, command, signal) => wire.call('outcome', () => inner.outcome(id, command, signal)),
@@ -62,10 +67,20 @@ const owned = (wire: Wire, owner: Ownership): Ownership => ({
   epoch: owner.epoch,
   head: owner.head,
   lost: owner.lost,
+  ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
   append: (events, options) => wire.call('append', () => owner.append(events, options)),
+  ...checkpoints(wire, owner),
   commands: (signal) => wire.stream('commands', () => owner.commands(signal)),
   release: () => wire.call('release', () => owner.release()),
 })
+
+function checkpoints(wire: Wire, { checkpoint, keep }: Ownership): Pick<Ownership, 'checkpoint' | 'keep'> {
+  if (checkpoint === undefined || keep === undefined) return {}
+  return {
+    checkpoint: () => wire.call('checkpoint', () => checkpoint()),
+    keep: (kept) => wire.call('keep', () => keep(kept)),
+  }
+}
 
 interface Wire {
   script: FaultyStore['script']

@@ -4,11 +4,13 @@
  */
 import { describe } from 'vitest'
 import { append } from './store-contract/append.ts'
+import { checkpoints, reopenedCheckpoints } from './store-contract/checkpoints.ts'
 import { closing } from './store-contract/closing.ts'
 import { faults } from './store-contract/faults.ts'
 import type { OpenStore } from './store-contract/fixtures.ts'
 import { mailbox } from './store-contract/mailbox.ts'
 import { ownership } from './store-contract/ownership.ts'
+import { pages } from './store-contract/pages.ts'
 import { reading } from './store-contract/reading.ts'
 import { reopening, sharing } from './store-contract/sharing.ts'
 import { summary } from './store-contract/summary.ts'
@@ -19,6 +21,10 @@ export interface Without {
   readonly second?: string
   /** It cannot be closed and opened again on the same data. */
   readonly reopen?: string
+  /** It tells no log in pages. */
+  readonly pages?: string
+  /** It keeps no checkpoints. */
+  readonly checkpoints?: string
 }
 
 /**
@@ -30,6 +36,11 @@ export function storeContract(name: string, open: OpenStore, without: Without = 
     describe('one owner', () => ownership(open))
     describe('append', () => append(open))
     describe('reading', () => reading(open))
+    describe('pages', () => pages(open, without.pages))
+    describe('checkpoints', () => {
+      checkpoints(open, without.checkpoints)
+      reopenedCheckpoints(open, without.checkpoints ?? without.reopen)
+    })
     describe('mailbox', () => mailbox(open))
     describe('summary', () => summary(open))
     describe('closing', () => closing(open))

@@ -82,6 +82,15 @@ describe('a digester', () => {
     }
   })
 
+  test('gives the same digests for messages of any length', () => {
+    const digester = createRequestDigester()
+    const long = Array.from({ length: 12 }, (_, i) => message(`m${i}`, 'é'.repeat(i * 10_000)))
+    for (const to of [3, 11, 12]) {
+      const each = ask(long.slice(0, to))
+      expect(digester.digest(each)).toBe(requestDigest(each))
+    }
+  })
+
   test('reads only the messages that are new', () => {
     let read = 0
     const counted = (id: string): Message =>

@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -12,6 +13,10 @@ const refusal = (value: unknown): NotJson => {
     throw error
   }
   throw new Error('it was accepted')
+}
+
+const never = (): never => {
+  throw new Error('never')
 }
 
 const nested = (depth: number): unknown => {
@@ -167,6 +172,31 @@ describe('what nobody can change any more', () => {
     }
   })
 
+  test('is not what may say something else the next time, frozen or not', () => {
+    let read = 0
+    const counting = Object.freeze({
+      get a() {
+        return ++read
+      },
+    })
+    const copy = frozenJson({ deep: counting })
+    expect([copy.deep.a, copy.deep.a]).toEqual([1, 1])
+    expect(frozenJson(copy)).toBe(copy)
+  })
+
+  test.each<[string, object]>([
+    ['a key that is hidden', Object.defineProperty({ a: 1 }, 'toJSON', { value: () => 'else' })],
+    ['a key that is a symbol', { a: 1, [Symbol('b')]: 1 }],
+    ['a list with a key', Object.assign([1], { toJSON: 1 })],
+    ['a list of a class', class Else extends Array<number> {}.of(1, 2)],
+    ['an accessor that throws', Object.defineProperty({}, 'a', { enumerable: true, get: never })],
+    ['a proxy that throws', new Proxy({ a: 1 }, { ownKeys: () => [never()] })],
+  ])('%s is refused, frozen or not', (_, value) => {
+    expect(() => frozenJson(value)).toThrow(NotJson)
+    const isProxy = types.isProxy(value)
+    if (!isProxy) expect(() => frozenJson(Object.freeze(value))).toThrow(NotJson)
+  })
+
   test.each<[string, unknown]>([
     ['undefined', { a: undefined }],
     ['negative zero', [-0]],
@@ -196,6 +226,23 @@ describe('canonical JSON', () => {
 
   test('writes numbers as JSON does', () => {
     expect(canonicalJson([1e21, 1e-7, 0.1, 100, 5e-324])).toBe('[1e+21,1e-7,0.1,100,5e-324]')
+  })
+
+  test('is what a plain writer writes, of any value', () => {
+    const plain = (value: Json): string => {
+      if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+      if (Array.isArray(value)) return `[${value.map(plain).join(',')}]`
+      const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+      return `{${pairs.map(([key, item]) => `${JSON.stringify(key)}:${plain(item)}`).join(',')}}`
+    }
+    const wide = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue(), { minKeys: 10, maxKeys: 20 })
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), wide), (given) => {
+        const value = toJson(JSON.parse(JSON.stringify(given)))
+        expect(canonicalJson(value)).toBe(plain(value))
+      }),
+      { numRuns: 300 },
+    )
   })
 
   test('says the same of values that are equal, and another thing of those that are not', () => {

@@ -34,6 +34,17 @@ describe('a failed append', () => {
     expect(session.head).toBe(1)
   })
 
+  test('of a store that throws where it should reject ends the session like any other', async () => {
+    const { session } = await setup({
+      interfere: () => {
+        throw lost
+      },
+    })
+    session.append(turnStart())
+    await expect(session.flush()).rejects.toBe(lost)
+    expect(session.failed.reason).toBe(lost)
+  })
+
   test('that was fenced never is one, whatever stands in the log now', async () => {
     const fenced = new Fenced(1)
     const { session } = await setup({

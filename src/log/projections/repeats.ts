@@ -1,6 +1,6 @@
 /** How often the open turn has made the same call: the same tool with the same arguments, spaces and key order aside. */
 import { parseArguments } from '../arguments.ts'
-import { argumentsDigest } from '../digest.ts'
+import { textDigest } from '../digest.ts'
 import type { SessionEvent } from '../events.ts'
 import { canonicalJson } from '../json.ts'
 import type { ToolCallBlock } from '../messages.ts'
@@ -24,12 +24,12 @@ export const createRepeats = (): Repeats => new TurnRepeats()
 
 /** What two calls share that count as the same. */
 export function callKey(name: string, raw: string): string {
-  if (raw.length > SHORT) return `${name} ${argumentsDigest(raw)}`
   const parsed = parseArguments(raw)
-  return parsed.kind === 'parsed' ? `${name} ${canonicalJson(parsed.args)}` : `${name}  ${raw}`
+  const said = parsed.kind === 'parsed' ? canonicalJson(parsed.args) : `unparsable ${raw}`
+  return `${name} ${said.length > SHORT ? textDigest(said) : said}`
 }
 
-/** Longer arguments are kept as their digest. */
+/** Characters; what is longer is kept as its digest. */
 const SHORT = 256
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */

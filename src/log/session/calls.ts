@@ -52,9 +52,7 @@ class SessionCalls implements Calls {
     if (this.#before === undefined) return
     const before = this.#before()
     this.#before = undefined
-    if (before.length === 0) return
-    this.#used ??= new Set()
-    for (const callId of before) this.#used.add(callId)
+    if (before.length > 0) this.#used = new Set([...before, ...(this.#used ?? [])])
   }
 
   place(event: SessionEvent): void {

@@ -2,6 +2,7 @@
  * When a session keeps a checkpoint: once its log has grown enough since the last one, so that writing them costs a
  * fixed part of writing the log, and when it closes.
  */
+import { inTime, type Patience } from '../patience.ts'
 import type { Ownership } from '../store.ts'
 import { type CheckpointPlace, encodeCheckpoint } from './checkpoint.ts'
 import type { CheckpointHolder } from './contract.ts'
@@ -22,6 +23,8 @@ export interface CheckpointOptions {
   readonly folded: Folded
   /** What was opened from. */
   readonly kept: Kept | undefined
+  /** A store that does not keep it by then is not waited for. */
+  readonly patience: Patience
 }
 
 export interface Checkpoints {
@@ -77,7 +80,7 @@ class SessionCheckpoints implements Checkpoints {
   }
 
   async #write(seq: number): Promise<void> {
-    const { ownership, holder, folded } = this.#options
+    const { ownership, holder, folded, patience } = this.#options
     const place: CheckpointPlace = { header: ownership.header, maker: holder.maker }
     this.#seen = seq
     this.#last = { seq, bytes: this.#last.bytes }
@@ -85,7 +88,10 @@ class SessionCheckpoints implements Checkpoints {
     try {
       const body = await encodeCheckpoint(place, { folds: folded.saved(), holder: holder.save() })
       this.#last = { seq, bytes: body.byteLength }
-      await ownership.keep?.({ seq, body })
+      const kept = ownership.keep?.({ seq, body })
+      // It keeps no process from ending.
+      const doing = `keep a checkpoint of session "${ownership.header.id}"`
+      if (kept !== undefined) await inTime(kept, doing, patience, { holds: false })
     } catch {
       // The log is whole without it, and what is wrong with the store its next append tells.
     }

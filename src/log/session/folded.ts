@@ -9,6 +9,9 @@ import type { RequestHeader } from '../requests.ts'
 import { type Calls, createCalls, type SavedCalls } from './calls.ts'
 import { createStandings, type SavedStandings, type Standings } from './standings.ts'
 
+/** `calling`: open, and its answer has calls, which need no result yet. */
+export type StepStage = 'closed' | 'open' | 'calling'
+
 export interface Folded {
   readonly nextSeq: number
   /** Epoch ms of the last event; 0 before the first. */
@@ -20,6 +23,7 @@ export interface Folded {
   readonly requestContext: EventMap['request/context'] | null
   readonly usage: UsageState
   readonly summary: SummaryState
+  readonly step: StepStage
   /** Takes the next event. @throws InvalidEvent for a replacement that cannot be; nothing changed then. */
   place(event: SessionEvent): void
   /** Deltas were passed over, up to the one before `nextSeq`. */
@@ -36,6 +40,7 @@ export interface SavedFolds {
   readonly requestContext: EventMap['request/context'] | null
   readonly usage: UsageState
   readonly summary: SummaryState
+  readonly step: StepStage
   readonly calls: SavedCalls
   readonly standings: SavedStandings
   surface(): readonly SurfaceNode[]
@@ -55,6 +60,7 @@ class SessionFolds implements Folded {
   requestContext = requestContext.initial
   usage = usage.initial
   summary = summary.initial
+  step: StepStage = 'closed'
 
   constructor(saved: SavedFolds | undefined) {
     this.surface = createSurface(saved?.surface)
@@ -67,12 +73,13 @@ class SessionFolds implements Folded {
     this.requestContext = saved.requestContext
     this.usage = saved.usage
     this.summary = saved.summary
+    this.step = saved.step
   }
 
   saved(): SavedFolds {
-    const { nextSeq, lastTime, requestHeader, requestContext, usage, summary } = this
+    const { nextSeq, lastTime, requestHeader, requestContext, usage, summary, step } = this
     const standing = this.surface.standing()
-    const folds = { nextSeq, lastTime, requestHeader, requestContext, usage, summary }
+    const folds = { nextSeq, lastTime, requestHeader, requestContext, usage, summary, step }
     return { ...folds, calls: this.calls.saved(), standings: this.standings.saved(), surface: () => standing }
   }
 
@@ -93,5 +100,19 @@ class SessionFolds implements Folded {
     this.requestContext = requestContext.evolve(this.requestContext, event)
     this.usage = usage.evolve(this.usage, event)
     this.summary = summary.evolve(this.summary, event)
+    this.step = stageAfter(this.step, event)
+  }
+}
+
+function stageAfter(stage: StepStage, event: SessionEvent): StepStage {
+  switch (event.type) {
+    case 'step/start':
+      return 'open'
+    case 'step/end':
+      return 'closed'
+    case 'assistant/message':
+      return stage !== 'closed' && event.data.calls.length > 0 ? 'calling' : stage
+    default:
+      return stage
   }
 }

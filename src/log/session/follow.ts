@@ -161,7 +161,7 @@ class LiveReader implements AsyncIterableIterator<SessionEvent> {
     if (this.#asked !== undefined) return this.#after(() => this.next())
     const event = this.#taken()
     if (event !== undefined) return Promise.resolve({ done: false, value: event })
-    return this.#waited(this.#search())
+    return this.#waited(this.#find())
   }
 
   return(): Promise<IteratorReturnResult<undefined>> {
@@ -194,12 +194,12 @@ class LiveReader implements AsyncIterableIterator<SessionEvent> {
     return answer
   }
 
-  async #search(): Promise<IteratorResult<SessionEvent, undefined>> {
+  async #find(): Promise<IteratorResult<SessionEvent, undefined>> {
     try {
       while (!this.#over && !this.#signal?.aborted) {
         const event = this.#tap === undefined ? await this.#fromStore() : this.#taken()
         if (event !== undefined) return { done: false, value: event }
-        if (this.#tap !== undefined) await this.#turn(this.#tap)
+        if (this.#tap !== undefined) await this.#nextGroup(this.#tap)
       }
     } catch (error) {
       // What threw is over by itself.
@@ -239,7 +239,7 @@ class LiveReader implements AsyncIterableIterator<SessionEvent> {
   }
 
   /** The next group, if there is one by now; else waits for it, or for the end. */
-  async #turn(tap: Tap): Promise<void> {
+  async #nextGroup(tap: Tap): Promise<void> {
     if (tap.behind) return this.#leave()
     if (tap.groups.length > 0) {
       this.#group = tap.groups.length === 1 ? (tap.groups[0] ?? NOTHING) : tap.groups.flat()

@@ -77,7 +77,6 @@ class Loading {
   readonly from: number
   readonly #options: LoadOptions
   readonly #found: Found | undefined
-  #step: Step = 'closed'
 
   constructor(options: LoadOptions, found: Found | undefined) {
     this.#options = options
@@ -105,12 +104,14 @@ class Loading {
     folded.skipTo(first + count, time)
   }
 
+  /** In its time, and frozen as what was recorded is. */
   #formed(event: SessionEvent): SessionEvent {
-    const { seq, time } = event
+    const { seq, time, type } = event
     if (!(Number.isSafeInteger(time) && time >= this.folded.lastTime)) {
       throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${time} is before ${this.folded.lastTime}`)
     }
-    return KEPT.has(event.type) ? freeze(event) : event
+    // Of chunks nothing is kept.
+    return type === 'assistant/chunk' ? event : freeze(event)
   }
 
   end(head: number): Loaded {
@@ -119,13 +120,12 @@ class Loading {
       throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
     }
     // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
-    if (from < head || from === 0) checkPairing(folded, this.#step)
+    if (from < head || from === 0) checkPairing(folded)
     return this.#found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: this.#found.bytes } }
   }
 
   #take(event: SessionEvent): void {
     placeStored(this.folded, event)
-    this.#step = stepAfter(this.#step, event)
     this.#options.onLoaded(event)
   }
 }
@@ -165,9 +165,6 @@ function readCheckpoint(
   }
 }
 
-/** What is kept of a log, and shown. */
-const KEPT: ReadonlySet<string> = new Set(['user/message', 'assistant/message', 'tool/result', 'agent/inbox/spliced'])
-
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const key in value) freeze(value[key])
@@ -185,24 +182,8 @@ async function refuseFenced(ownership: Ownership, patience: Patience): Promise<v
   }
 }
 
-/** `calling`: open, and its answer has calls, which need no result yet. */
-type Step = 'closed' | 'open' | 'calling'
-
-function stepAfter(step: Step, event: SessionEvent): Step {
-  switch (event.type) {
-    case 'step/start':
-      return 'open'
-    case 'step/end':
-      return 'closed'
-    case 'assistant/message':
-      return step !== 'closed' && event.data.calls.length > 0 ? 'calling' : step
-    default:
-      return step
-  }
-}
-
 /** No provider takes a history with a call unanswered, so every later request would fail. */
-function checkPairing({ surface, nextSeq }: Folded, step: Step): void {
+function checkPairing({ surface, nextSeq, step }: Folded): void {
   const messages = surface.messages()
   const answer = messages.findLastIndex(({ role }) => role === 'assistant')
   const wrong = unpaired(step === 'calling' ? messages.slice(0, answer) : messages)

@@ -182,12 +182,12 @@ class BatchRecorder implements Recorder {
     hand.bytes += DELTA_BYTES + bytes
     if (!this.#options.held?.()) {
       if (hand.bytes > LARGE || this.#options.eager?.() !== false) this.seal()
-      else this.#due ??= setImmediate(onTurn, this)
+      else this.#due ??= setImmediate(onLoopTurn, this)
     }
     return event
   }
 
-  turn(): void {
+  loopTurned(): void {
     this.#due = undefined
     this.seal()
   }
@@ -282,7 +282,7 @@ class BatchRecorder implements Recorder {
   }
 }
 
-const onTurn = (recorder: BatchRecorder): void => recorder.turn()
+const onLoopTurn = (recorder: BatchRecorder): void => recorder.loopTurned()
 
 const NO_TAKES: readonly Take[] = Object.freeze([])
 

@@ -118,10 +118,10 @@ class LogWriter implements Writer {
     if (!batch.patient || batch.number <= this.#hurried) this.#urgent = true
     const full = this.#waitingBytes >= WINDOW_BYTES
     if (full || !this.#options.gathers || batch.number <= this.#hurried) this.#pump()
-    else this.#due ??= setImmediate(onTurn, this)
+    else this.#due ??= setImmediate(onLoopTurn, this)
   }
 
-  turn(): void {
+  loopTurned(): void {
     this.#due = undefined
     this.#pump()
   }
@@ -187,7 +187,7 @@ class LogWriter implements Writer {
     const events = markRecorded(eventsOf(group))
     const request = this.#request(group)
     const { summary } = request
-    const appended = told.inTime(ownership.append(events, request))
+    const appended = told.inTime(asked(() => ownership.append(events, request)))
     const written = (): void => {
       if (this.#failed) return
       if (summary !== undefined) this.#told = summary
@@ -250,7 +250,16 @@ function isSame(one: SummaryUpdate, other: SummaryUpdate | undefined): boolean {
   )
 }
 
-const onTurn = (writer: LogWriter): void => writer.turn()
+const onLoopTurn = (writer: LogWriter): void => writer.loopTurned()
+
+/** The store's answer, also where asking it throws: it may be anybody's. */
+function asked(ask: () => Promise<void>): Promise<void> {
+  try {
+    return Promise.resolve(ask())
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
 
 const eventsOf = (group: readonly Batch[]): readonly SessionEvent[] =>
   group.length === 1 ? (group[0]?.events ?? []) : group.flatMap((batch) => batch.events)

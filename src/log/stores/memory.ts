@@ -3,25 +3,23 @@
  * its work without yielding, so it is atomic; events are kept deep-frozen and never copied again, also not by a read.
  */
 import { Fenced, type PawlError, SeqConflict, SessionBusy, SessionNotFound, StoreFailure } from '../errors.ts'
-import type { KnownEvent, SessionEvent } from '../events.ts'
+import type { SessionEvent } from '../events.ts'
 import { frozenJson, isRecorded } from '../json.ts'
 import type {
   AppendOptions,
-  CommandOutcome,
+  Checkpoint,
   LogStore,
   Ownership,
-  PostedCommand,
   RestingOwner,
   SessionHeader,
   SessionSummary,
   StoredPage,
   SummaryUpdate,
 } from '../store.ts'
-
-interface Letter {
-  readonly command: PostedCommand
-  outcome?: CommandOutcome
-}
+import { Bell } from './memory/bell.ts'
+import { Commands, type Listener } from './memory/commands.ts'
+import { MemoryLog } from './memory/log.ts'
+import { Mailbox } from './memory/mailbox.ts'
 
 /** A living claim on a session; replaced as a whole by whoever takes it. */
 class Owner {
@@ -54,7 +52,7 @@ class Owner {
 }
 
 /** An ownership that was given out. It ends with its owner, or when that rests. */
-class Hold {
+class Hold implements Listener {
   readonly session: StoredSession
   readonly owner: Owner
   #void: PawlError | undefined
@@ -62,6 +60,10 @@ class Hold {
   constructor(session: StoredSession, owner: Owner) {
     this.session = session
     this.owner = owner
+  }
+
+  get lost(): AbortSignal {
+    return this.owner.lost
   }
 
   get ended(): PawlError | undefined {
@@ -83,11 +85,9 @@ interface StoredSession {
   readonly id: string
   readonly header: SessionHeader
   readonly log: MemoryLog
-  /** Oldest first, the taken ones too: their outcomes stay. */
-  readonly letters: Letter[]
-  /** The same by the command's id; made with the first. */
-  letterOf: Map<string, Letter> | undefined
+  readonly mailbox: Mailbox
   summary: OwnersSummary
+  checkpoint?: Checkpoint
   owner?: Owner
   /** Why nobody may wait here any more: the session was deleted, or the store closed. */
   gone?: PawlError
@@ -142,9 +142,10 @@ export function memoryStore(): LogStore {
       for (const event of stretch(log, from, head)) if (wanted?.has(event.type) ?? true) yield event
     },
     readNow: (id) => {
-      const { log } = find(id)
+      const session = find(id)
+      const { log } = session
       return {
-        checkpoint: () => undefined,
+        checkpoint: () => copyOf(session.checkpoint),
         pages: ({ from, to }) => (from < to ? [pageOf([...stretch(log, from, Math.min(to, log.length))], from)] : []),
       }
     },
@@ -156,7 +157,7 @@ export function memoryStore(): LogStore {
       owner.rest(resting)
       // Who waits for the commands of the ownership that is void notices.
       session.mail.ring()
-      if (session.letters.some(({ outcome }) => outcome === undefined)) queueMicrotask(() => owner.resting?.onPosted())
+      if (session.mailbox.after(0) !== undefined) queueMicrotask(() => owner.resting?.onPosted())
       return {
         wake() {
           owner.resting = undefined
@@ -170,11 +171,7 @@ export function memoryStore(): LogStore {
     },
     async post(id, command) {
       const session = find(id)
-      session.letterOf ??= new Map()
-      if (session.letterOf.has(command.id)) return
-      const letter = { command: frozenJson(command) }
-      session.letters.push(letter)
-      session.letterOf.set(command.id, letter)
+      session.mailbox.post(frozenJson(command))
       session.mail.ring()
       session.owner?.resting?.onPosted()
     },
@@ -183,7 +180,7 @@ export function memoryStore(): LogStore {
       for (;;) {
         signal.throwIfAborted()
         if (session.gone !== undefined) throw session.gone
-        const outcome = session.letterOf?.get(commandId)?.outcome
+        const outcome = session.mailbox.outcome(commandId)
         if (outcome !== undefined) return outcome
         await session.mail.rung(signal)
       }
@@ -226,8 +223,7 @@ const newSession = (id: string, header: SessionHeader): StoredSession => ({
   id,
   header: frozenJson(header),
   log: new MemoryLog(),
-  letters: [],
-  letterOf: undefined,
+  mailbox: new Mailbox(),
   summary: AT_REST,
   grown: new Bell(),
   mail: new Bell(),
@@ -239,13 +235,23 @@ function createOwnership(hold: Hold): Ownership {
     header: session.header,
     epoch: owner.epoch,
     head: session.log.length,
-    posted: session.letters.filter(({ outcome }) => outcome === undefined).map(({ command }) => command),
+    posted: session.mailbox.waiting(),
     lost: owner.lost,
     async append(events, options) {
       if (hold.ended !== undefined) throw hold.ended
       append(session, events, options)
     },
-    commands: (signal) => new Letters(hold, signal),
+    async checkpoint() {
+      if (hold.ended !== undefined) throw hold.ended
+      return copyOf(session.checkpoint)
+    },
+    async keep(checkpoint) {
+      if (hold.ended !== undefined) throw hold.ended
+      const { length } = session.log
+      if (checkpoint.seq > length) throw new SeqConflict(checkpoint.seq, length)
+      session.checkpoint = checkpoint
+    },
+    commands: (signal) => new Commands(session.mailbox, session.mail, hold, signal),
     async release() {
       if (hold.ended === undefined) release(session, owner)
     },
@@ -258,76 +264,18 @@ function release(session: StoredSession, owner: Owner): void {
   end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
 }
 
+/** What its reader does to it changes nothing here. */
+const copyOf = (checkpoint: Checkpoint | undefined): Checkpoint | undefined =>
+  checkpoint && { ...checkpoint, body: checkpoint.body.slice() }
+
 /** All of it as one page. */
 function pageOf(events: readonly SessionEvent[], first: number): StoredPage {
   return { first, count: events.length, time: events.at(-1)?.time ?? 0, events, formed: [] }
 }
 
-/**
- * The commands of an owner, as they come. Written out, and no generator: every idle agent waits at one, and a generator
- * that waits was a third of what it took.
- */
-class Letters implements AsyncIterableIterator<PostedCommand> {
-  readonly #hold: Hold
-  readonly #signal: AbortSignal
-  // A letter is passed once; this walks the list itself, so that what is posted meanwhile is met in its place.
-  #place = 0
-  #left = false
-  #resolve: ((result: IteratorResult<PostedCommand>) => void) | undefined
-
-  constructor(hold: Hold, signal: AbortSignal) {
-    this.#hold = hold
-    this.#signal = signal
-  }
-
-  next(): Promise<IteratorResult<PostedCommand>> {
-    return new Promise((resolve) => {
-      this.#resolve = resolve
-      this.wake()
-    })
-  }
-
-  async return(): Promise<IteratorResult<PostedCommand>> {
-    this.#left = true
-    return { done: true, value: undefined }
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Something was posted, or the end came. */
-  wake(): void {
-    while (!this.#left && !this.#signal.aborted && this.#hold.ended === undefined) {
-      const letter = this.#hold.session.letters[this.#place]
-      if (letter === undefined) {
-        this.#wait()
-        return
-      }
-      this.#place += 1
-      if (letter.outcome === undefined) {
-        this.#give({ done: false, value: letter.command })
-        return
-      }
-    }
-    this.#give({ done: true, value: undefined })
-  }
-
-  #wait(): void {
-    const { session, owner } = this.#hold
-    // An owner that is lost rings as well.
-    session.mail.onRing(this.#signal === owner.lost ? undefined : this.#signal, this)
-  }
-
-  #give(result: IteratorResult<PostedCommand>): void {
-    this.#resolve?.(result)
-    this.#resolve = undefined
-  }
-}
-
 /** Checks and copies first, then changes: past the first push nothing can fail. */
 function append(session: StoredSession, events: readonly SessionEvent[], options: AppendOptions): void {
-  const { log, letterOf } = session
+  const { log, mailbox } = session
   const head = log.length
   if (options.expectedSeq !== head) throw new SeqConflict(options.expectedSeq, head)
   const batch = isRecorded(events) ? events : events.map((event) => frozenJson(event))
@@ -338,10 +286,7 @@ function append(session: StoredSession, events: readonly SessionEvent[], options
   const summary = options.summary && replaceSummary(session.summary, options.summary)
 
   log.push(batch)
-  for (const { id, outcome } of takes) {
-    const letter = letterOf?.get(id)
-    if (letter !== undefined) letter.outcome ??= outcome
-  }
+  for (const { id, outcome } of takes) mailbox.take(id, outcome)
   if (summary !== undefined) session.summary = summary
   if (batch.length > 0) session.grown.ring()
   if (takes.length > 0) session.mail.ring()
@@ -364,119 +309,6 @@ const summaryOf = ({ id, header, log, summary, owner }: StoredSession): SessionS
   owned: owner !== undefined,
   ...(header.parentSession !== undefined && { parentSession: header.parentSession }),
 })
-
-/** Neighbouring deltas of one block, which say once what they share. */
-interface Run {
-  readonly first: number
-  readonly like: KnownEvent<'assistant/chunk'>
-  readonly texts: string[]
-  /** Of each delta; none while all came at once. */
-  times: number[] | undefined
-  time: number
-}
-
-type Entry = SessionEvent | Run
-
-/** The events of one session, by seq. Deltas, most of any log, are kept as runs, and made again when they are read. */
-class MemoryLog {
-  length = 0
-  time: number | undefined
-  readonly #entries: Entry[] = []
-  /** The last place that was read: reading goes on from there. */
-  #place = 0
-
-  push(events: readonly SessionEvent[]): void {
-    for (const event of events) {
-      if (!this.#joins(event)) this.#entries.push(runOf(event) ?? event)
-      this.length += 1
-      this.time = event.time
-    }
-  }
-
-  at(seq: number): SessionEvent | undefined {
-    if (seq < 0 || seq >= this.length) return undefined
-    const entry = this.#find(seq)
-    return 'texts' in entry ? deltaAt(entry, seq) : entry
-  }
-
-  #joins(event: SessionEvent): boolean {
-    const run = this.#entries.at(-1)
-    if (run === undefined || !('texts' in run) || !isLike(run.like, event)) return false
-    if (event.time !== run.time) run.times ??= run.texts.map(() => run.time)
-    run.times?.push(event.time)
-    run.texts.push((event.data.chunk as { readonly text: string }).text)
-    run.time = event.time
-    return true
-  }
-
-  #find(seq: number): Entry {
-    const entries = this.#entries
-    const near = entries[this.#place]
-    if (near !== undefined && firstOf(near) <= seq) {
-      const next = entries[this.#place + 1]
-      if (next === undefined || firstOf(next) > seq) return near
-      const after = entries[this.#place + 2]
-      if (after === undefined || firstOf(after) > seq) {
-        this.#place += 1
-        return next
-      }
-    }
-    let [low, high] = [0, entries.length - 1]
-    while (low < high) {
-      const middle = (low + high + 1) >> 1
-      if (firstOf(entries[middle] as Entry) <= seq) low = middle
-      else high = middle - 1
-    }
-    this.#place = low
-    return entries[low] as Entry
-  }
-}
-
-const firstOf = (entry: Entry): number => ('texts' in entry ? entry.first : entry.seq)
-
-function runOf(event: SessionEvent): Run | undefined {
-  if (!isDelta(event)) return undefined
-  const { text } = event.data.chunk as { readonly text: string }
-  return { first: event.seq, like: event, texts: [text], times: undefined, time: event.time }
-}
-
-/** A delta of text that is exactly that. */
-function isDelta(event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
-  if (event.type !== 'assistant/chunk' || event.data.request !== undefined) return false
-  const { type } = event.data.chunk
-  return (
-    (type === 'text-delta' || type === 'reasoning-delta') &&
-    size(event) + size(event.data) + size(event.data.chunk) === 11
-  )
-}
-
-function isLike(like: KnownEvent<'assistant/chunk'>, event: SessionEvent): event is KnownEvent<'assistant/chunk'> {
-  if (!isDelta(event)) return false
-  const [one, other] = [like.data, event.data]
-  return (
-    one.turn === other.turn &&
-    one.step === other.step &&
-    one.attempt === other.attempt &&
-    one.chunk.type === other.chunk.type &&
-    (one.chunk as { readonly index: number }).index === (other.chunk as { readonly index: number }).index
-  )
-}
-
-function size(value: object): number {
-  let keys = 0
-  for (const _ in value) keys += 1
-  return keys
-}
-
-function deltaAt({ first, like, texts, times }: Run, seq: number): SessionEvent {
-  if (seq === first) return like
-  const at = seq - first
-  const time = times?.[at] ?? like.time
-  const { turn, step, attempt, chunk } = like.data
-  const { type, index } = chunk as { readonly type: 'text-delta'; readonly index: number }
-  const data = Object.freeze({ turn, step, attempt, chunk: Object.freeze({ type, index, text: texts[at] as string }) })
-  return Object.freeze({ type: 'assistant/chunk', seq, time, data })
-}
 
 /** The first seq at or after `from`. */
 const firstSeq = (from: number): number => Math.max(0, Math.ceil(from))
@@ -517,48 +349,4 @@ function leave(session: StoredSession, why: PawlError): void {
   session.gone = why
   session.grown.ring()
   session.mail.ring()
-}
-
-/** Who waits at a bell. Called once; it may wait again from there. */
-interface Waiting {
-  wake(): void
-}
-
-const NOBODY: readonly Waiting[] = Object.freeze([])
-
-/** A class, because a session has two and a thousand sessions share their methods. */
-class Bell {
-  /** Replaced, never written to: one that nobody waits for costs nothing. */
-  #waiting = NOBODY
-
-  ring(): void {
-    const waiting = this.#waiting
-    this.#waiting = NOBODY
-    for (const one of waiting) one.wake()
-  }
-
-  /** Resolves at the next ring, or when `signal` aborts. */
-  rung(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => this.onRing(signal, { wake: resolve }))
-  }
-
-  /** Calls back once, at the next ring or when `signal` aborts. */
-  onRing(signal: AbortSignal | undefined, one: Waiting): void {
-    if (signal === undefined) {
-      this.#waiting = [...this.#waiting, one]
-      return
-    }
-    const withSignal: Waiting = {
-      wake: () => {
-        signal.removeEventListener('abort', aborted)
-        one.wake()
-      },
-    }
-    const aborted = (): void => {
-      this.#waiting = this.#waiting.filter((other) => other !== withSignal)
-      one.wake()
-    }
-    this.#waiting = [...this.#waiting, withSignal]
-    signal.addEventListener('abort', aborted, { once: true })
-  }
 }

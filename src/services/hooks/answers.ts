@@ -3,7 +3,7 @@
  * hook, so that no call is let through by a word nobody knows, and nothing reaches the log that it would refuse.
  */
 import { PawlError } from '../../log/errors.ts'
-import { type Json, toJson } from '../../log/json.ts'
+import { frozenJson, type Json, toJson } from '../../log/json.ts'
 import type { ContentBlock } from '../../log/messages.ts'
 import type { LlmCallConfig } from '../../log/requests.ts'
 import { type Check, callConfig, contentBlocks, promptShape } from '../../log/shapes.ts'
@@ -40,9 +40,9 @@ const CHECKS: { readonly [K in keyof Answers]: (answer: unknown, mask: Mask) => 
 
 function prompt(answer: unknown): Prompt {
   const { system, tools } = fieldsOf(answer)
-  // An absent system text may be there as undefined, which is no JSON.
-  const given = { ...(system ? { system } : {}), tools: tools === undefined ? null : tools }
-  return shaped('system-prompt/assemble', given, promptShape) as unknown as Prompt
+  // An absent system text may be there as undefined, which is no JSON. Tools that were shown stay the very same.
+  const given = { ...(system ? { system } : {}), tools: tools === undefined ? null : frozenJson(tools) }
+  return shaped('system-prompt/assemble', Object.freeze(given), promptShape) as unknown as Prompt
 }
 
 function config(answer: unknown): LlmCallConfig {
@@ -54,10 +54,10 @@ function config(answer: unknown): LlmCallConfig {
 }
 
 function shaped(hook: string, answer: unknown, check: Check): Json {
-  const copied = toJson(answer)
-  const wrong = check(copied)
+  const own = frozenJson(answer) as Json
+  const wrong = check(own)
   if (wrong !== undefined) throw new HookMisuse(hook, `its answer${wrong}`)
-  return copied
+  return own
 }
 
 function retryOrNot(answer: unknown): { readonly kind: 'retry' } | undefined {

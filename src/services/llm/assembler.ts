@@ -172,7 +172,10 @@ function fill(slot: Slot, chunk: BlockChunk): void {
     case 'tool-call-delta':
       if (slot.type !== 'tool-call') return
       if (chunk.id) slot.id = chunk.id
-      if (chunk.name) slot.name = chunk.name
+      if (chunk.name) {
+        slot.bytes += chunk.name.length - slot.name.length
+        slot.name = chunk.name
+      }
       add(slot, chunk.argumentsDelta)
       return
     default:
@@ -182,7 +185,7 @@ function fill(slot: Slot, chunk: BlockChunk): void {
 
 function add(slot: Slot, part: string): void {
   slot.parts.push(part)
-  // A short one is counted without making its text: at the end the whole answer is measured.
+  // By its characters: the text of each is not made for it, and at the end the whole answer is measured.
   slot.bytes += part.length < 256 ? part.length + 2 : jsonBytes(part)
 }
 

@@ -3,7 +3,7 @@
  * cut. What may yet become one is held, and said at the latest when its block or the stream ends.
  */
 import type { ContentBlock, StreamChunk, ToolCallBlock } from '../../log/messages.ts'
-import { maskChunk } from '../masking/events.ts'
+import { maskBeside, maskChunk } from '../masking/events.ts'
 import type { Mask, TextMask } from '../masking/mask.ts'
 
 export interface StreamMask {
@@ -11,6 +11,8 @@ export interface StreamMask {
   push(chunk: StreamChunk): readonly StreamChunk[]
   /** What is held, for a stream that was left. */
   release(): readonly StreamChunk[]
+  /** How many characters are held. */
+  readonly held: number
 }
 
 type Delta = Extract<StreamChunk, { readonly type: 'text-delta' | 'reasoning-delta' | 'tool-call-delta' }>
@@ -54,12 +56,13 @@ export function createStreamMask(mask: Mask, isTool: (name: string) => boolean):
   }
   const words = (chunk: Extract<Delta, { readonly text: string }>): readonly StreamChunk[] => {
     const text = slotOf(chunk).text.push(chunk.text)
-    if (text === chunk.text) return [chunk]
-    return text === '' ? [] : [{ ...chunk, text }]
+    const shown = isPlain(chunk) ? chunk : maskBeside(mask, chunk, 'text')
+    if (text === chunk.text) return [shown]
+    return text === '' ? [] : [{ ...shown, text }]
   }
   const call = (chunk: Extract<Delta, { readonly type: 'tool-call-delta' }>): readonly StreamChunk[] => {
     const argumentsDelta = slotOf(chunk).text.push(chunk.argumentsDelta)
-    const named = withNames(mask, chunk, isTool)
+    const named = withNames(mask, maskBeside(mask, chunk, 'argumentsDelta'), isTool)
     if (argumentsDelta === chunk.argumentsDelta && named === chunk) return [chunk]
     const says = argumentsDelta !== '' || chunk.id !== undefined || chunk.name !== undefined
     return says ? [{ ...named, argumentsDelta }] : []
@@ -78,11 +81,23 @@ export function createStreamMask(mask: Mask, isTool: (name: string) => boolean):
         case 'finish':
           return [...release(), maskChunk(mask, chunk)]
         default:
-          return [chunk]
+          return [maskChunk(mask, chunk)]
       }
     },
     release,
+    get held() {
+      let held = 0
+      for (const { text } of slots) held += text.held
+      return held
+    },
   }
+}
+
+/** A delta has its type, its block and its words; few have more. */
+function isPlain(delta: Delta): boolean {
+  let keys = 0
+  for (const _ in delta) keys += 1
+  return keys === 3
 }
 
 type Named = { readonly id?: string; readonly name?: string }

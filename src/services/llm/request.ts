@@ -1,6 +1,8 @@
 /** Builds one attempt's request from the log: proposes a config, lets the hook and the adapter complete it, and logs the header. */
+import { InvalidEvent } from '../../log/errors.ts'
 import { equalJson, frozenJson, type Json, toJson } from '../../log/json.ts'
 import type { LlmCallConfig, LlmRequest, RequestHeader } from '../../log/requests.ts'
+import { requestHeader } from '../../log/shapes.ts'
 import { InvalidOption } from '../errors.ts'
 import type { Prompt } from '../hooks/contract.ts'
 import { callHook } from '../hooks/failure.ts'
@@ -32,8 +34,9 @@ export async function buildRequest(
   const adapter = runtime.adapterOf(config.provider, config.model)
   const prepared: PreparedCall = (await adapter?.prepare?.(config, signal)) ?? { config }
   signal.throwIfAborted()
-  if (runtime.settings.needsPrice) assertPriced(prepared)
-  const header = loggedHeader(runtime, prepared, prompt)
+  const call = ownCall(prepared)
+  if (runtime.settings.needsPrice) assertPriced(call)
+  const header = loggedHeader(runtime, call, prompt)
   const { config: logged, system, tools } = header
   const request: LlmRequest = {
     ...logged,
@@ -45,33 +48,52 @@ export async function buildRequest(
   return { request: Object.freeze(request), adapter }
 }
 
-/** What the last request of an agent was made of, and the header that was logged for it. */
+/** What an adapter prepared, read once. @throws NotJson */
+function ownCall({ config, adapterDefaults, contextWindow, price }: PreparedCall): PreparedCall {
+  const { reasoningEffort, maxTokens } = adapterDefaults ?? {}
+  const marks = {
+    ...(reasoningEffort && { reasoningEffort: true as const }),
+    ...(maxTokens && { maxTokens: true as const }),
+  }
+  return {
+    config: frozenJson(config, '$.config'),
+    ...(reasoningEffort || maxTokens ? { adapterDefaults: marks } : {}),
+    ...(contextWindow === undefined ? {} : { contextWindow: frozenJson(contextWindow, '$.contextWindow') }),
+    ...(price === undefined ? {} : { price: frozenJson(price, '$.price') }),
+  }
+}
+
+/** What the last header of an agent was made of, and where it stands in the log. */
 interface Last {
-  readonly prompt: Prompt
-  readonly prepared: string
+  readonly system: string | undefined
+  readonly tools: Prompt['tools']
+  readonly call: string
   readonly header: RequestHeader
   readonly context: unknown
 }
 
 const lasts = new WeakMap<AgentRuntime, Last>()
 
-/** The header as it is in the log, where it is by now. One made of the same as the last is the last. */
-function loggedHeader(runtime: AgentRuntime, prepared: PreparedCall, prompt: Prompt): RequestHeader {
+/**
+ * The header as the log has it, where it is by now. Made of the very same as the last one it is the last one: nothing
+ * is masked, compared or copied again.
+ */
+function loggedHeader(runtime: AgentRuntime, call: PreparedCall, { system, tools }: Prompt): RequestHeader {
   const { session } = runtime
-  const key = JSON.stringify(prepared)
   const last = lasts.get(runtime)
-  const same =
-    runtime.headerLogged &&
-    last !== undefined &&
-    last.prompt === prompt &&
-    last.prepared === key &&
+  const key = JSON.stringify(call)
+  const isSame =
+    last?.tools === tools &&
+    last.system === system &&
+    last.call === key &&
+    // What others logged since counts.
     last.header === session.requestHeader &&
     last.context === session.requestContext
-  if (same) return last.header
-  logHeader(runtime, maskHeader(runtime.mask, headerOf(prepared, prompt)))
-  logContext(runtime, prepared)
+  if (isSame) return last.header
+  logHeader(runtime, maskHeader(runtime.mask, headerOf(call, { ...(system ? { system } : {}), tools })))
+  logContext(runtime, call)
   const header = session.requestHeader as RequestHeader
-  lasts.set(runtime, { prompt, prepared: key, header, context: session.requestContext })
+  lasts.set(runtime, { system, tools, call: key, header, context: session.requestContext })
   return header
 }
 
@@ -120,10 +142,9 @@ function withoutDefaults({ config, adapterDefaults }: RequestHeader): LlmCallCon
 }
 
 function headerOf({ config, adapterDefaults }: PreparedCall, prompt: Prompt): RequestHeader {
-  const marked = adapterDefaults?.reasoningEffort || adapterDefaults?.maxTokens
   return Object.freeze({
-    config: frozenJson(config),
-    ...(marked ? { adapterDefaults } : {}),
+    config,
+    ...(adapterDefaults === undefined ? {} : { adapterDefaults }),
     ...(prompt.system ? { system: prompt.system } : {}),
     ...(prompt.tools.length > 0 ? { tools: prompt.tools } : {}),
   })
@@ -135,6 +156,9 @@ function logHeader(runtime: AgentRuntime, header: RequestHeader): void {
   const same = logged !== null && equalJson(logged as unknown as Json, header as unknown as Json)
   if (runtime.headerLogged && same) return
   const reason = logged === null ? 'initial' : runtime.headerLogged ? 'change' : 'resume'
+  // Checked here and not copied: its tools, which may be many, are the agent's own.
+  const wrong = requestHeader(header as unknown as Json)
+  if (wrong !== undefined) throw new InvalidEvent(`request/header: data.header${wrong}`)
   runtime.appendOwn({ type: 'request/header', data: { header, reason } })
   runtime.headerLogged = true
 }

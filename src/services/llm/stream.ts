@@ -12,15 +12,19 @@ const failed = (code: string, message: string): StreamChunk => ({
   reason: { kind: 'error', failure: { code, message } },
 })
 
-/** The chunks of one attempt. Ends without a finish only if `signal` aborted. */
+const closedEarly = (): StreamChunk => failed('STREAM_CLOSED', 'The stream ended before the model said it was done')
+
+const noAdapter = ({ provider, model }: LlmRequest): StreamChunk =>
+  failed('NO_ADAPTER', `No adapter for provider "${provider}" and model "${model}": pass it in \`models\``)
+
+/** The chunks of one attempt, for hooks to wrap. Ends without a finish only if `signal` aborted. */
 export async function* contained(
   adapter: ModelAdapter | undefined,
   request: LlmRequest,
   signal: AbortSignal,
 ): AsyncGenerator<StreamChunk, void, void> {
   if (adapter === undefined) {
-    const { provider, model } = request
-    yield failed('NO_ADAPTER', `No adapter for provider "${provider}" and model "${model}": pass it in \`models\``)
+    yield noAdapter(request)
     return
   }
   try {
@@ -32,85 +36,118 @@ export async function* contained(
     if (!signal.aborted) yield { type: 'finish', reason: finishOf(thrown, signal) }
     return
   }
-  if (!signal.aborted) yield failed('STREAM_CLOSED', 'The stream ended before the model said it was done')
+  if (!signal.aborted) yield closedEarly()
 }
 
-/** What became of a chunk: the stream is over, or it waits until there is room. */
-export type Taken = 'over' | Promise<void> | undefined
+/** After a chunk: the stream is over, the next chunk waits for something, or it is asked for at once. */
+export type AfterChunk = 'over' | Promise<void> | undefined
+
+/** Whoever takes a stream's chunks; says 'over' of a finish. */
+export type TakeChunk = (chunk: StreamChunk) => AfterChunk
+
+/** How a stream ended: it was said to be over, the signal aborted, it had no more, or it threw. */
+export type StreamEnd =
+  | { readonly kind: 'over' }
+  | { readonly kind: 'aborted' }
+  | { readonly kind: 'exhausted' }
+  | { readonly kind: 'threw'; readonly thrown: unknown }
+
+const OVER: StreamEnd = { kind: 'over' }
+const ABORTED: StreamEnd = { kind: 'aborted' }
+const EXHAUSTED: StreamEnd = { kind: 'exhausted' }
 
 /**
- * Gives `take` each chunk until it says that the stream is over, the stream ends, or the abort, also of a stream that
- * does not heed it; such a stream is told to end, and left. One promise a chunk and no generator between: every delta
- * of every answer comes this way. Rejects with what `take` or the stream throws.
+ * Opens a stream and gives `take` each chunk, one at a time, until it ends. An abort ends it at once, also a stream that
+ * does not heed it; such a one is told to end, and left. No generator and no race: every delta of every answer comes here.
+ * @throws what `take` throws, or what it waits for
  */
-export function drain(chunks: AsyncIterable<StreamChunk>, signal: AbortSignal, take: (chunk: StreamChunk) => Taken): Promise<void> {
+export function drain(
+  open: () => AsyncIterable<StreamChunk>,
+  signal: AbortSignal,
+  take: TakeChunk,
+): Promise<StreamEnd> {
+  if (signal.aborted) return Promise.resolve(ABORTED)
+  let iterator: AsyncIterator<StreamChunk>
+  try {
+    iterator = iteratorOf(open())
+  } catch (thrown) {
+    return Promise.resolve({ kind: 'threw', thrown })
+  }
   return new Promise((resolve, reject) => {
-    const iterator = chunks[Symbol.asyncIterator]()
     let left = false
-    const leave = (): void => {
+    const leave = (end?: StreamEnd): void => {
+      if (left) return
       left = true
       signal.removeEventListener('abort', abort)
-      // Told to end, and not awaited: nothing comes after a finish, and one that hangs would hang the turn.
-      iterator.return?.()?.catch(() => {})
+      if (end !== EXHAUSTED) tellToEnd(iterator)
     }
     const abort = (): void => {
       leave()
-      resolve()
+      resolve(ABORTED)
     }
-    const fail = (thrown: unknown): void => {
-      if (left) return
+    const ended = (end: StreamEnd): void => {
+      leave(end)
+      resolve(end)
+    }
+    const failed = (thrown: unknown): void => {
       leave()
       reject(thrown)
     }
-    const ask = (): void => {
-      if (!left) Promise.resolve(iterator.next()).then(got, fail)
-    }
-    const got = (result: IteratorResult<StreamChunk>): void => {
-      if (left) return
-      if (result.done) return abort()
-      try {
-        const taken = take(result.value)
-        if (taken === undefined) ask()
-        else if (taken === 'over') abort()
-        else taken.then(ask, fail)
-      } catch (thrown) {
-        fail(thrown)
-      }
-    }
-    if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })
-    ask()
+    walk(iterator, take, () => left).then(ended, failed)
   })
 }
 
-/** As `contained`, told chunk by chunk: the same contract, and no generator between the adapter and who takes it. */
+async function walk(iterator: AsyncIterator<StreamChunk>, take: TakeChunk, left: () => boolean): Promise<StreamEnd> {
+  while (true) {
+    let chunk: StreamChunk
+    try {
+      const result = await iterator.next()
+      // Such as a number, which would have neither.
+      if (typeof result !== 'object') throw new TypeError(`The stream gave ${String(result)}, which is no result`)
+      if (result.done) return EXHAUSTED
+      chunk = result.value
+    } catch (thrown) {
+      return { kind: 'threw', thrown }
+    }
+    if (left()) return ABORTED
+    const after = take(chunk)
+    if (after === 'over') return OVER
+    if (after !== undefined) await after
+    if (left()) return ABORTED
+  }
+}
+
+/** As `for await` finds it: also of a plain iterable, of chunks or of promises of them. */
+function iteratorOf(chunks: AsyncIterable<StreamChunk> | Iterable<StreamChunk>): AsyncIterator<StreamChunk> {
+  return Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : oneByOne(chunks)
+}
+
+async function* oneByOne(chunks: Iterable<StreamChunk>): AsyncGenerator<StreamChunk, void, void> {
+  yield* chunks
+}
+
+/** Not awaited: nothing comes after the end, and one that hangs would hang the turn. What it fails with is nobody's. */
+function tellToEnd(iterator: AsyncIterator<StreamChunk>): void {
+  try {
+    Promise.resolve(iterator.return?.()).catch(() => {})
+  } catch {
+    // Only the adapter's own `return` can land here.
+  }
+}
+
+/** As `contained`, given chunk by chunk to whoever takes them: the same contract, and no generator between. */
 export async function drainContained(
   adapter: ModelAdapter | undefined,
   request: LlmRequest,
-  signal: AbortSignal,
-  take: (chunk: StreamChunk) => Taken,
+  { signal, take }: { readonly signal: AbortSignal; readonly take: TakeChunk },
 ): Promise<void> {
-  if (adapter === undefined) return drain(contained(adapter, request, signal), signal, take)
-  let finished = false
-  let own = false
-  const watched = (chunk: StreamChunk): Taken => {
-    try {
-      const taken = take(chunk)
-      if (chunk.type === 'finish') finished = true
-      return chunk.type === 'finish' ? 'over' : taken
-    } catch (thrown) {
-      own = true
-      throw thrown
-    }
-  }
-  let stream: AsyncIterable<StreamChunk>
-  try {
-    stream = adapter.stream(request, { signal })
-    await drain(stream, signal, watched)
-  } catch (thrown) {
-    if (own) throw thrown
-    if (!signal.aborted) take({ type: 'finish', reason: finishOf(thrown, signal) })
+  if (adapter === undefined) {
+    take(noAdapter(request))
     return
   }
-  if (!finished && !signal.aborted) take(failed('STREAM_CLOSED', 'The stream ended before the model said it was done'))
+  const end = await drain(() => adapter.stream(request, { signal }), signal, take)
+  if (signal.aborted) return
+  if (end.kind === 'threw') take({ type: 'finish', reason: finishOf(end.thrown, signal) })
+  if (end.kind === 'exhausted') take(closedEarly())
 }

@@ -7,8 +7,9 @@ const ASCII = 128
 const BACKSLASH = 0x5c
 
 /**
- * Whether, from `from` on, a match of `leads` might begin. Such a match must end with the text or be whole, and begin a
- * word if it begins with a letter; and `leads` must be global, and look behind no further than that.
+ * Whether, from `from` on, a match of `leads` might begin in the text, which comes right after `before`. Such a match
+ * must end with the text or be whole, and begin a word if it begins with a letter; and `leads` must be global, and look
+ * behind no further than that.
  */
 export function beginningsOf(leads: RegExp): (text: string, from: number, before?: string) => boolean {
   const begins = (text: string): boolean =>
@@ -41,7 +42,7 @@ export function beginningsOf(leads: RegExp): (text: string, from: number, before
   }
 }
 
-/** Of the text that `before` and then `text` make. */
+/** The character at `at` of `text`, or where that is below 0 of what comes before it. */
 const charBefore = (text: string, at: number, before: string): number =>
   at >= 0 ? text.charCodeAt(at) : before.charCodeAt(before.length + at)
 

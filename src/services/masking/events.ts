@@ -3,7 +3,7 @@
  * digest that changed would no longer be found, so those are never masked; what may hold a secret is none of them.
  */
 import { KNOWN } from '../../log/events.ts'
-import { frozenJson, type Json, toJson } from '../../log/json.ts'
+import { frozenJson, type Json } from '../../log/json.ts'
 import type { StreamChunk } from '../../log/messages.ts'
 import type { RequestHeader } from '../../log/requests.ts'
 import type { CallResult } from '../verdicts.ts'
@@ -72,7 +72,13 @@ export const maskHeader = (mask: Mask, header: RequestHeader): RequestHeader =>
 
 /** A chunk that is whole in itself: no delta. @throws NotJson */
 export const maskChunk = <T extends StreamChunk>(mask: Mask, chunk: T): T =>
-  masked(mask, toJson(chunk, 'assistant/chunk: data.chunk'), 'text') as unknown as T
+  masked(mask, frozenJson(chunk, 'assistant/chunk: data.chunk') as unknown as Json, 'text') as unknown as T
+
+/** What stands in a delta beside its `said`, which is masked as a part of its stream. */
+export const maskBeside = <T extends StreamChunk>(mask: Mask, delta: T, said: 'text' | 'argumentsDelta'): T =>
+  withFields(delta as unknown as Fields, (key, value) =>
+    key === said || NAMES.has(key) ? value : masked(mask, value, 'text'),
+  ) as unknown as T
 
 const isFields = (value: Json | undefined): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -22,6 +22,8 @@ export interface TextMask {
   push(piece: string): string
   /** What was held, masked; the text is over, and another may begin. */
   end(): string
+  /** How many characters are held. */
+  readonly held: number
 }
 
 export interface Mask {
@@ -109,8 +111,9 @@ function checkSecrets(secrets: readonly string[]): void {
 }
 
 interface Rules {
-  /** False if nothing need be looked at in `text`, which comes right after `before`. */
+  /** False if `suspects` would be, of `before` and `text` from where `text` begins. */
   mayBegin(text: string, before: string): boolean
+  /** False if nothing from `from` on is a secret, or the beginning of one. */
   suspects(text: string, from: number): boolean
   find(text: string, from: number): readonly Span[]
   open(text: string, from: number): number
@@ -165,6 +168,9 @@ function createTextMask({ mayBegin, suspects, find, open }: Rules): TextMask {
       const said = say(text, find(text, before.length), text.length)
       before = ''
       return said
+    },
+    get held() {
+      return held.length
     },
   }
 }

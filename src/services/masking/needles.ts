@@ -17,7 +17,7 @@ interface Needle {
 }
 
 export interface Needles {
-  /** There are secrets to look for. */
+  /** False if there are no secrets at all. */
   readonly any: boolean
   /** False if the text holds no secret, and does not end with the beginning of one. */
   suspects(text: string, from?: number): boolean

@@ -164,7 +164,7 @@ const JSON_KEYS: readonly Pattern[] = SECRET_KEYS.flatMap((key) => {
 export interface Patterns {
   /** False if nothing in the text is a secret, or the beginning of one. Fast. */
   suspects(text: string, from?: number): boolean
-  /** False if `text`, which comes right after `before`, need not be looked at by `suspects`. Faster. */
+  /** False if `suspects` would be, of `before` and `text` from where `text` begins. Faster: the two are not put together. */
   mayBegin(text: string, before: string): boolean
   /** What begins at `from` (0) or after; what is before is looked at only to tell where words begin. */
   find(text: string, from?: number): readonly Span[]

@@ -37,5 +37,12 @@ function frozenCopy(value: unknown, copies = new Map<object, object>()): unknown
   return Object.freeze(copy)
 }
 
+/** Nothing but plain objects and lists, all the way: who is shown them sees copies alone. */
+export function isPlain(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return typeof value !== 'function'
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return false
+  return Object.values(value).every(isPlain)
+}
+
 /** The same over every run of a call; a fork is another session and so has another. */
 export const idempotencyKey = ({ session }: AgentRuntime, callId: string): string => `${session.id}:${callId}`

@@ -90,8 +90,8 @@ export interface Tool {
   probe?(context: ProbeContext): Promise<ProbeAnswer>
   /** Validates what the raw arguments parsed to. */
   parse(args: unknown): Promise<ArgsOutcome>
-  /** A function of the user's sees the arguments before the body does, and may change them. */
-  readonly judgesArguments?: true
+  /** Nobody but the body is given what `parse` made of the arguments: they need not be parsed again for it. */
+  readonly parsesForBody?: true
   /** 'parallel' only if the classifier says exactly that for arguments that are valid; fails closed. */
   modeOf(args: unknown): ToolMode
   needsApproval(args: unknown): Promise<boolean>

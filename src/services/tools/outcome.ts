@@ -75,9 +75,15 @@ export function resultOf(mask: Mask, outcome: ToolOutcome, meta?: CallResult['me
   return bytes > MAX_RESULT_BYTES ? tooLarge(result, bytes) : result
 }
 
-/** One text that fits whatever its characters take. */
-const isShort = ({ content, meta }: CallResult): boolean =>
-  meta === undefined && content.length === 1 && content[0]?.type === 'text' && String(content[0].text).length < 65_536
+/** Nothing but one text, which fits whatever its characters take. */
+function isShort({ content, meta, error }: CallResult): boolean {
+  const [block] = content
+  if (meta !== undefined || error !== undefined || content.length !== 1 || block?.type !== 'text') return false
+  return Object.keys(block).length === 2 && String(block.text).length < SHORT
+}
+
+/** Characters, each of which may be six bytes of JSON. */
+const SHORT = 65_536
 
 /** What the log says of a call by itself, without its tool: no tool may say it for the log. */
 const NOT_A_TOOLS: ReadonlySet<string> = new Set([

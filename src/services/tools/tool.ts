@@ -60,7 +60,7 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
   const parameters = shownSchema(definition)
   const schema: ToolSchema = Object.freeze({ name, description, parameters })
   const check = checkOf(definition.parameters)
-  return Object.freeze<Tool>({
+  const made = Object.freeze<Tool>({
     name,
     description,
     schema,
@@ -68,7 +68,7 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(approvalExpiresMs !== undefined && { approvalExpiresMs }),
     repeatable: definition.repeatable ?? false,
-    ...(typeof definition.needsApproval === 'function' && { judgesArguments: true as const }),
+    ...(typeof definition.needsApproval !== 'function' && { parsesForBody: true as const }),
     ...(typeof onCrash === 'function' ? { onCrash: 'probe' as const, probe: probeOf(onCrash) } : { onCrash }),
     async parse(args) {
       const checked = await check(plainCopy(args))
@@ -85,17 +85,25 @@ export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
     render: renderer(definition.output === undefined ? undefined : checkOf(definition.output)),
     ...(meta !== undefined && { meta: (args: unknown, value: unknown) => toJson(meta(parsed<S>(args), value)) }),
   })
+  madeHere.add(made)
+  return made
 }
 
-/** Of parsed JSON; what else there may be is copied as structures are. */
-function plainCopy(value: unknown): unknown {
+const madeHere = new WeakSet<Tool>()
+
+/** False for a tool that was written by hand, or copied from one that was made here. */
+export const isMadeHere = (given: Tool): boolean => madeHere.has(given)
+
+/** The caller's own to change: of parsed JSON, or, as structures are copied, of whatever else is given for it. */
+export function plainCopy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(plainCopy)
   if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value)
   const copy: Record<string, unknown> = {}
   for (const key of Object.keys(value)) {
     const item = plainCopy((value as Record<string, unknown>)[key])
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true })
+    if (key === '__proto__')
+      Object.defineProperty(copy, key, { value: item, enumerable: true, writable: true, configurable: true })
     else copy[key] = item
   }
   return copy
@@ -177,7 +185,7 @@ function modeOf<S extends Schema>(mode: ToolMode | ((args: Args<S>) => ToolMode)
 }
 
 /** An answer that is none of the three is no knowledge. */
-function probeOf(probe: (context: ProbeContext) => Promise<ProbeAnswer>): NonNullable<Tool['probe']> {
+export function probeOf(probe: (context: ProbeContext) => Promise<ProbeAnswer>): NonNullable<Tool['probe']> {
   return async (context) => {
     const answer: ProbeAnswer | undefined = await probe(context)
     if (answer?.kind === 'done') return { kind: 'done', value: answer.value }

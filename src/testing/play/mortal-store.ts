@@ -47,7 +47,8 @@ function mortal(owner: Ownership, death: AbortSignal, changed: () => void): Owne
     },
     ...(owner.checkpoint === undefined ? {} : { checkpoint: async () => owner.checkpoint?.() }),
     ...(owner.keep === undefined ? {} : { keep: (kept) => (death.aborted ? never : (owner.keep?.(kept) ?? never)) }),
-    ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
+    // Often, so that lives of a few dozen events are opened from checkpoints too.
+    keepEvery: 25,
     commands: (signal) => owner.commands(AbortSignal.any([signal, death])),
     release: async () => (death.aborted ? undefined : owner.release()),
   }

@@ -1,7 +1,9 @@
 /** What is checked of a world at rest, from outside: its logs, and what became of everything that was posted. */
 import type { SessionEvent } from '../../../src/log/events.ts'
 import { verify } from '../../../src/machines/verify.ts'
+import { patternsOnly } from '../../../src/services/masking/mask.ts'
 import { audit } from '../audit.ts'
+import { untrustworthy } from '../careful.ts'
 import type { Body, MirroredSession, Truth } from './mirror.ts'
 import { heard } from './outside-acts.ts'
 import type { Letter, Scene } from './scene.ts'
@@ -26,6 +28,8 @@ async function checkSession(truth: Truth, session: MirroredSession): Promise<voi
   const again = stored.filter(({ type, data }) => type === 'tool/dispatch' && data.run > 1)
   world.count('bodies allowed again', again.length)
   world.must(stored.length === session.log.length, 'STORE', () => `${session.id}: the store forgot events`)
+  const untrusted = untrustworthy(stored, patternsOnly)
+  world.must(untrusted === undefined, 'UNTRUSTWORTHY', () => `${session.id}: ${untrusted}`)
   const verified = verify(stored)
   if (!verified.ok) {
     const broken = verified.violations.find(({ rule }) => !(session.garbled && GARBLED.includes(rule)))

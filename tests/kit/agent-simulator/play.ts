@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryStore } from '../../../src/log/stores/memory.ts'
+import { checkpointStore } from '../checkpoints.ts'
 import { checkAll } from './checks.ts'
 import { takeGlobalTimers } from './clock.ts'
 import { conclude } from './conclude.ts'
@@ -40,7 +41,7 @@ export type Sleeps = 'never' | 'at rest' | 'always'
 /** Plays a tape. Never rejects for what it finds. */
 export async function play(tape: Tape, sleeps: Sleeps = 'never'): Promise<Played> {
   const world = new World(tape)
-  const truth = new Truth(world, memoryStore())
+  const truth = new Truth(world, checkpointStore(memoryStore(), 1))
   const giveBackTimers = takeGlobalTimers(world.clock, () => world.running)
   const giveBackProcess = takeProcessEvents(world)
   const unsaved = mkdtempSync(join(tmpdir(), 'pawl-simulated-'))

@@ -160,6 +160,13 @@ function owned(line: Line, owner: Ownership): Ownership {
       await call(line, `${planted ? 'plant' : 'append'} ${id}:${first}+${events.length} (${words})`, write, true)
       process.knows(id, first + events.length)
     },
+    ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
+    async checkpoint() {
+      const kept = await call(line, `checkpoint ${id}`, async () => owner.checkpoint?.())
+      if (kept !== undefined) truth.world.count('openings from a checkpoint')
+      return kept
+    },
+    keep: (checkpoint) => call(line, `keep ${id}:${checkpoint.seq}`, async () => owner.keep?.(checkpoint), true),
     async *commands(signal) {
       for await (const command of owner.commands(signal)) {
         hold.arriving = true

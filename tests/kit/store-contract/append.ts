@@ -31,12 +31,50 @@ const ODD_EVENTS = `[
    "data":{"id":"m","role":"user","content":[{"type":"text","text":"hi"}],"source":{"kind":"user"}}}
 ]`
 
+/** Deltas without their seqs: some are neighbours of one block, and some only look like it. */
+const ODD_DELTAS = `[
+  {"type":"assistant/chunk","time":5,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":"a"}}},
+  {"type":"assistant/chunk","time":5,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":"b"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":""}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":"\\ud83d"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":"\\ude00"}}},
+  {"type":"assistant/chunk","time":3,"data":{"turn":1,"step":1,"attempt":1,"chunk":{"type":"text-delta","index":0,"text":"back in time"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":0,"text":"another attempt"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"another block"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"reasoning-delta","index":1,"text":"another type"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"tool-call-delta","index":1,"argumentsDelta":"{"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"tool-call-delta","index":1,"argumentsDelta":"}"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"tool-call-delta","index":1,"text":"no arguments"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"more"},"later":1}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"marked"}},"ignorable":true},
+  {"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"turned"}},"time":9,"type":"assistant/chunk"},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"text":"turned inside","type":"text-delta","index":1}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"other":2,"chunk":{"type":"text-delta","index":1,"text":"no attempt"}}},
+  {"type":"assistant/chunk","time":9.5,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"half a time"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":7}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":"x","text":"no index"}}},
+  {"type":"assistant/chunk","time":9,"data":{"turn":1,"step":1,"attempt":2,"chunk":{"type":"text-delta","index":1,"text":"the last"}}}
+]`
+
 export function append(open: OpenStore): void {
   test('what was appended is read back exactly, keys in their order, unknown types included', async () => {
     const store = await openedStore(open)
     const events: SessionEvent[] = JSON.parse(ODD_EVENTS)
     await (await own(store)).append(events, { expectedSeq: 0 })
     expect(JSON.stringify(await logOf(store))).toBe(JSON.stringify(JSON.parse(ODD_EVENTS)))
+  })
+
+  test('neighbouring deltas are read back exactly, whatever is odd about one of them', async () => {
+    const store = await openedStore(open)
+    const owner = await own(store)
+    const events: SessionEvent[] = JSON.parse(ODD_DELTAS).map((event: object, seq: number) => {
+      const [first = ['type', 0], ...rest] = Object.entries(event)
+      return Object.fromEntries([first, ['seq', seq], ...rest])
+    })
+    await owner.append(events.slice(0, 4), { expectedSeq: 0 })
+    await owner.append(events.slice(4), { expectedSeq: 4 })
+    expect(JSON.stringify(await logOf(store))).toBe(JSON.stringify(events))
+    expect(JSON.stringify(await collect(store.read('s', { from: 3 })))).toBe(JSON.stringify(events.slice(3)))
   })
 
   test('batches follow each other; an event is readable once its append resolved', async () => {

@@ -1,5 +1,5 @@
 /** What the store contract's tests share: opening, sample events, and collecting what a store streams. */
-import { expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { PawlError } from '../../../src/log/errors.ts'
 import type { KnownEvent, SessionEvent } from '../../../src/log/events.ts'
 import type { LogStore, Ownership, PostedCommand, SessionHeader } from '../../../src/log/store.ts'
@@ -112,3 +112,9 @@ export const anyRefusal = (work: Promise<unknown>): Promise<PawlError> => refusa
 
 /** Lets everything that is ready run, timers excepted. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+type Test = (name: string, body: () => Promise<void>) => void
+
+/** Skips by name, with the reason in the title, where a store cannot do it. */
+export const testUnless = (reason: string | undefined): Test =>
+  reason === undefined ? test : (name, body) => test.skip(`${name} (skipped: ${reason})`, body)

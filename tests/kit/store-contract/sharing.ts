@@ -1,5 +1,5 @@
 /** Two store instances on the same data, as two processes have them; and the same data closed and opened again. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { Fenced, PawlError, SessionBusy, SessionNotFound } from '../../../src/log/errors.ts'
 import type { CommandOutcome, LogStore } from '../../../src/log/store.ts'
 import {
@@ -19,14 +19,9 @@ import {
   refusal,
   seqsOf,
   take,
+  testUnless,
   whileTesting,
 } from './fixtures.ts'
-
-type Test = (name: string, body: () => Promise<void>) => void
-
-/** Skips by name, with the reason in the title, where a store cannot do it. */
-const testUnless = (reason: string | undefined): Test =>
-  reason === undefined ? test : (name, body) => test.skip(`${name} (skipped: ${reason})`, body)
 
 const TAKEN: CommandOutcome = { kind: 'taken', seq: 3 }
 

@@ -29,6 +29,26 @@ test('the same call has the same name and arguments, spaces and key order aside'
   expect(repeats.count('find', '{"a":1,"b":2}')).toBe(0)
 })
 
+test('however long its arguments are, and however they are written', () => {
+  const repeats = createRepeats()
+  const args = { lines: [1, 2] }
+  // Around the length from which digests are kept, and written shorter and longer than that.
+  for (let length = 200; length < 260; length++) {
+    const longer = { ...args, path: 'p'.repeat(length) }
+    repeats.add('look', JSON.stringify(longer))
+    expect(repeats.count('look', JSON.stringify(longer, null, 4))).toBe(1)
+    expect(repeats.count('look', JSON.stringify({ ...longer, lines: [1, 3] }))).toBe(0)
+  }
+})
+
+test('arguments that cannot be read are the same as they are written', () => {
+  const repeats = createRepeats()
+  repeats.add('look', '{"a":')
+  expect(repeats.count('look', '{"a":')).toBe(1)
+  expect(repeats.count('look', '{"a": ')).toBe(0)
+  expect(repeats.count('look', '{}')).toBe(0)
+})
+
 test('every call of an answer counts, and what it says beside them does not', () => {
   const content = [{ type: 'text', text: 'hm' }, call('c1', 'look', '{}'), call('c2', 'look', '{}')] as const
   const repeats = repeatsOf(k.turnStart(), says(content), k.toolCall('c1'), k.result('c1'), says(content))

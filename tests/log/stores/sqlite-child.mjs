@@ -2,6 +2,7 @@
  * A process of its own on a SQLite store: `node sqlite-child.mjs TASK FILE [ARGUMENT]`. It tells its parent over IPC what
  * it did, once that was acknowledged. It runs what was built, since Node 20 runs no TypeScript.
  */
+import { subscribe } from 'node:diagnostics_channel'
 import { sqliteStore } from '../../../dist/log/stores/sqlite.js'
 
 const [task, file, argument] = process.argv.slice(2)
@@ -13,6 +14,10 @@ const create = (id) => ({ format: 1, id, createdAt: 1_700_000_000_000 })
 const note = (seq, data) => ({ type: 'acme/note', seq, time: 1_700_000_000_000 + seq, ignorable: true, data })
 /** Until it is killed; only the wish to hear from the parent keeps the channel open. */
 const stay = () => process.on('message', () => {})
+/** The thread that writes has started, and what is asked from now on is written by it. */
+const writerIsThere = new Promise((resolve) => {
+  subscribe('worker_threads', ({ worker }) => worker.on('message', (said) => said === 'ready' && setImmediate(resolve)))
+})
 const own = (id = 's') => store.acquire(id, { create: create(id) })
 
 const tasks = {
@@ -33,10 +38,33 @@ const tasks = {
       tell({ head: seq })
     }
   },
+  /** Appends single events for ever and keeps a checkpoint now and then; tells what was acknowledged. */
+  async keep() {
+    const owner = await own()
+    for (let seq = owner.head; ; seq++) {
+      await owner.append([note(seq, { n: seq })], { expectedSeq: seq })
+      tell({ head: seq + 1 })
+      if (seq % 7 !== 6) continue
+      await owner.keep({ seq: seq + 1, body: new Uint8Array(Buffer.from(`up to ${seq + 1}`)) })
+      tell({ kept: seq + 1 })
+    }
+  },
+  /** Takes the session again and again, each time for some small appends; tells what was acknowledged. */
+  async visit() {
+    for (;;) {
+      const owner = await own()
+      for (let seq = owner.head; seq < owner.head + 20; seq++)
+        await owner.append([note(seq, { n: seq })], { expectedSeq: seq })
+      await owner.release()
+      tell({ head: owner.head + 20 })
+    }
+  },
   /** Appends two events and never hears of it: killed at once, or asleep while its writer's thread works, until killed. */
   async unheard() {
+    stay()
     const owner = await own()
     await owner.append([note(owner.head, { heard: true })], { expectedSeq: owner.head })
+    await writerIsThere
     const seq = owner.head + 1
     void owner
       .append([note(seq, { heard: false }), note(seq + 1, { heard: false })], { expectedSeq: seq })

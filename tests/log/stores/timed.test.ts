@@ -21,6 +21,7 @@ storeContract(
   {
     second: 'what a memory store holds lives in the one instance',
     reopen: 'what a memory store holds is gone once it is closed',
+    pages: 'its events are there already: to read them is no work that pages would save',
   },
 )
 

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { StreamChunk } from '../../../src/log/messages.ts'
 import { assemble } from '../../../src/services/llm/assembler.ts'
+import { ownChunk } from '../../../src/services/llm/chunk.ts'
 import { createStreamMask } from '../../../src/services/llm/mask-stream.ts'
 import { createMask } from '../../../src/services/masking/mask.ts'
 
@@ -101,7 +102,7 @@ const textsOf = (chunks: readonly StreamChunk[]): string[] =>
   chunks.flatMap((chunk) => ('text' in chunk ? [chunk.text] : 'argumentsDelta' in chunk ? [chunk.argumentsDelta] : []))
 
 test('chunks without a secret pass as they came, at once', () => {
-  const chunks = streamOf([{ kind: 'text', text: 'nothing to see here, or there' }], [8, 11, 15], false)
+  const chunks = streamOf([{ kind: 'text', text: 'nothing to see here, or there' }], [8, 11, 15], false).map(ownChunk)
   const stream = createStreamMask(mask, () => true)
   for (const chunk of chunks.slice(0, -1)) expect(stream.push(chunk)[0]).toBe(chunk)
 })
@@ -118,6 +119,28 @@ test('what is held is said by the end of its block, by the finish, or when the s
   expect(open().push(end)).toEqual([held, end])
   expect(open().push(finish)).toEqual([held, finish])
   expect(open().release()).toEqual([held])
+})
+
+test.each<StreamChunk & object>([
+  { type: 'text-delta', index: 0, text: 'hi' },
+  { type: 'tool-call-delta', index: 0, id: 'c1', argumentsDelta: '{}' },
+  { type: 'block-start', index: 0, blockType: 'text' },
+  { type: 'usage', usage: { inputTokens: 1, outputTokens: 1 } },
+  { type: 'finish', reason: { kind: 'stop' } },
+])('what a $type says beside its words is masked too', (chunk) => {
+  const more = { ...chunk, note: 'of hunter2', deep: [{ seen: 'hunter2' }] }
+  const shown = { ...chunk, note: 'of [secret]', deep: [{ seen: '[secret]' }] }
+  expect(createStreamMask(mask, () => true).push(more)).toEqual([shown])
+})
+
+test('what is held is counted', () => {
+  const stream = createStreamMask(mask, () => true)
+  expect(stream.held).toBe(0)
+  stream.push({ type: 'text-delta', index: 0, text: 'a word, hunter' })
+  stream.push({ type: 'reasoning-delta', index: 1, text: 'abcab' })
+  expect(stream.held).toBe('hunter'.length + 'abcab'.length)
+  stream.release()
+  expect(stream.held).toBe(0)
 })
 
 test('an id that holds a secret is left out, and an unknown tool named by one is not', () => {

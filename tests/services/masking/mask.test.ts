@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMask, type TextKind } from '../../../src/services/masking/mask.ts'
+import { jsonPatterns, textPatterns } from '../../../src/services/masking/patterns.ts'
 
 const plain = createMask()
 
@@ -211,6 +212,19 @@ describe('a text in pieces', () => {
         },
       ),
       { numRuns: 500 },
+    )
+  })
+
+  test('is passed over at a quick look only where a slow one finds nothing either', () => {
+    const odd = fc.oneof(texts, fc.string({ unit: 'binary', maxLength: 6 }))
+    const patterns = fc.constantFrom(textPatterns, jsonPatterns)
+    fc.assert(
+      fc.property(odd, odd, patterns, (text, before, { mayBegin, suspects }) => {
+        if (suspects(before + text, before.length)) expect(mayBegin(text, before)).toBe(true)
+        // What came before is looked at where it ends, and nowhere else.
+        expect(mayBegin(text, before.slice(-8))).toBe(mayBegin(text, before))
+      }),
+      { numRuns: 1_000 },
     )
   })
 

@@ -1,10 +1,12 @@
 /** Columns of a row, decoded: a column of another type than the schema gives it means the file is damaged. */
+import { types } from 'node:util'
 import { type Row, storeFailure } from './driver.ts'
 
 /** Reads the columns of one row. Each method throws StoreFailure 'damaged' on a value of the wrong type. */
 export interface Columns {
   number(name: string): number
   text(name: string): string
+  bytes(name: string): Uint8Array
   maybeNumber(name: string): number | undefined
   maybeText(name: string): string | undefined
 }
@@ -27,6 +29,13 @@ export function columns(path: string, row: Row): Columns {
   return {
     number,
     text,
+    bytes(name) {
+      const value = row[name]
+      // Of whichever realm. libsql gives a row of `all` an ArrayBuffer where `get` gives a Buffer.
+      if (types.isUint8Array(value)) return value
+      if (types.isAnyArrayBuffer(value)) return new Uint8Array(value)
+      throw wrong(name)
+    },
     maybeNumber: (name) => (absent(name) ? undefined : number(name)),
     maybeText: (name) => (absent(name) ? undefined : text(name)),
   }

@@ -10,7 +10,22 @@ import { rollback } from './schema.ts'
 import { isAppended, type Ledger, perform } from './transactions.ts'
 
 /** A group is closed by whichever comes first. */
-const GROUP = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
+export interface GroupBounds {
+  readonly requests: number
+  readonly bytes: number
+  readonly ms: number
+}
+
+/** Of the worker's groups. */
+export const GROUP: GroupBounds = { requests: 1_000, bytes: 4 * 1024 * 1024, ms: 20 }
+
+export interface GroupOptions {
+  /** How long a locked file is waited for, asleep. */
+  readonly busyTimeoutMs: number
+  readonly bounds?: GroupBounds | undefined
+}
+
+const MERGING: ReadonlySet<Request['kind']> = new Set(['settle', 'keep', 'rest'])
 
 /** How a transaction ended. `failed`: where, and how many requests were in it. */
 type Ending =
@@ -23,9 +38,10 @@ type Ending =
     }
 
 /** Commits as many of `requests`, from the front and at least one, as one group holds, and answers those. */
-export function commitGroup(ledger: Ledger, requests: readonly Request[], busyTimeoutMs: number): readonly Reply[] {
-  const group = requests.slice(0, groupSize(requests))
-  const ending = transact(ledger, group, { busyTimeoutMs, again: false })
+export function commitGroup(ledger: Ledger, requests: readonly Request[], options: GroupOptions): readonly Reply[] {
+  const { busyTimeoutMs, bounds = GROUP } = options
+  const group = requests.slice(0, groupSize(requests, bounds))
+  const ending = transact(ledger, group, { busyTimeoutMs, ms: bounds.ms, again: false })
   if (ending.kind === 'committed') return ending.replies
   const { at, failure, performed } = ending
   if (at === 'begin') return group.map(() => failedReply(failure))
@@ -33,11 +49,13 @@ export function commitGroup(ledger: Ledger, requests: readonly Request[], busyTi
   return group.slice(0, performed).map((request) => alone(ledger, request, busyTimeoutMs, at === 'commit'))
 }
 
-function groupSize(requests: readonly Request[]): number {
+function groupSize(requests: readonly Request[], bounds: GroupBounds): number {
   let bytes = 0
   for (const [i, request] of requests.entries()) {
+    // Rows that are merged are not found again by an append whose commit is in doubt, so nothing shares their transaction.
+    if (MERGING.has(request.kind)) return Math.max(1, i)
     if (request.kind === 'append') bytes += request.batch.body.byteLength
-    if (i > 0 && (bytes > GROUP.bytes || i >= GROUP.requests)) return i
+    if (i > 0 && (bytes > bounds.bytes || i >= bounds.requests)) return i
   }
   return requests.length
 }
@@ -45,7 +63,7 @@ function groupSize(requests: readonly Request[]): number {
 function transact(
   ledger: Ledger,
   requests: readonly Request[],
-  { busyTimeoutMs, again }: { busyTimeoutMs: number; again: boolean },
+  { busyTimeoutMs, ms, again }: { busyTimeoutMs: number; ms: number; again: boolean },
 ): Ending {
   const { connection } = ledger
   const replies: Reply[] = []
@@ -54,7 +72,7 @@ function transact(
   try {
     patientlySync(() => connection.exec('BEGIN IMMEDIATE'), busyTimeoutMs)
     at = 'request'
-    const deadline = performance.now() + GROUP.ms
+    const deadline = performance.now() + ms
     for (const request of requests) {
       replies.push(perform(ledger, request, again))
       if (performance.now() > deadline) break
@@ -72,7 +90,7 @@ function transact(
 
 /** `again`: it may already be in the database. */
 function alone(ledger: Ledger, request: Request, busyTimeoutMs: number, again: boolean): Reply {
-  const ending = transact(ledger, [request], { busyTimeoutMs, again })
+  const ending = transact(ledger, [request], { busyTimeoutMs, ms: GROUP.ms, again })
   if (ending.kind === 'committed')
     return ending.replies[0] ?? failedReply(asFailure('no reply', ledger.connection.path))
   const inDoubt = again || ending.at === 'commit'

@@ -3,11 +3,14 @@ import { ABORTED } from '../../aborted.ts'
 import { Fenced, type PawlError, SeqConflict, StoreFailure } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
 import { frozenJson } from '../../json.ts'
-import type { AppendOptions, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
+import type { AppendOptions, Checkpoint, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
+import { encodeEvents } from './batch.ts'
+import { type Chain, chainStart, type Found, readCheckpoint } from './checkpoint.ts'
 import type { Lease, Leases } from './leases.ts'
-import { type AppendRequest, encodeEvents, type Reply, type Request } from './protocol.ts'
+import type { AppendRequest, KeepRequest, Reply, Request, SettleRequest } from './protocol.ts'
 import type { Pulse } from './pulse.ts'
 import type { Reader } from './reader.ts'
+import { FEW } from './settling.ts'
 import { isAppended } from './transactions.ts'
 
 /** What an ownership needs of its store. */
@@ -29,6 +32,10 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
   const lost = new AbortController()
   const ended = new AbortController()
   let released: Promise<void> | undefined
+  /** What the next checkpoint goes on from, if not from the last. */
+  let settled: Chain | undefined
+  /** How many rows were written since anybody put rows together. */
+  let written = 0
   const lease: Lease = {
     session,
     epoch,
@@ -62,7 +69,44 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
         throw new StoreFailure(reason, message)
       }
     }
+    written += request.batch.rows.length
     ports.logs.wake(session)
+  }
+
+  async function checkpoint(): Promise<Checkpoint | undefined> {
+    refuseEnded()
+    const found = await readCheckpoint(ports.look, session, acquired.header).catch(ifDamaged)
+    // What it was chained from may be as wrong as it is: the next one begins anew.
+    settled = found.kind === 'wrong' ? chainStart(acquired.header) : undefined
+    return found.kind === 'good' ? { seq: found.seq, body: found.body } : undefined
+  }
+
+  async function keep({ seq, body }: Checkpoint): Promise<void> {
+    refuseEnded()
+    let chain = settled
+    for (let more = true; more; ) {
+      const reply = await settle({ kind: 'settle', session, epoch, seq, ...(chain && { chain }) })
+      chain = reply?.chain
+      more = reply?.more ?? false
+    }
+    await settle({ kind: 'keep', session, epoch, seq, body, ...(chain && { chain }) })
+    settled = undefined
+    written = 0
+  }
+
+  async function settle(request: SettleRequest | KeepRequest): Promise<(Reply & { kind: 'settled' }) | undefined> {
+    const reply = await ports.ask(request)
+    switch (reply.kind) {
+      case 'settled':
+        return reply
+      case 'fenced':
+        throw released === undefined ? lose(new Fenced(epoch)) : releasedError()
+      case 'conflict':
+        throw new SeqConflict(request.seq, reply.actual)
+      case 'failed':
+        throw new StoreFailure(reply.reason, reply.message)
+    }
+    return undefined
   }
 
   function refuseEnded(): void {
@@ -94,7 +138,10 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     ports.leases.remove(lease)
     ended.abort(ABORTED)
     if (lost.signal.aborted) return
+    // Whether it can be done or not, the log is whole and the session given up.
+    const rested = written > FEW ? ports.ask({ kind: 'rest', session, epoch }) : undefined
     const reply = await ports.ask({ kind: 'release', session, epoch })
+    await rested
     if (reply.kind === 'failed') throw new StoreFailure(reply.reason, reply.message)
     // Lists show it as free.
     ports.logs.wake(session)
@@ -106,12 +153,20 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     head: acquired.head,
     lost: lost.signal,
     append,
+    checkpoint,
+    keep,
     commands,
     release() {
       released ??= release()
       return released
     },
   }
+}
+
+/** A row that cannot be one is no checkpoint, and covers none. */
+function ifDamaged(error: unknown): Found {
+  if (error instanceof StoreFailure && error.reason === 'damaged') return { kind: 'wrong' }
+  throw error
 }
 
 function appendRequest(

@@ -3,14 +3,25 @@
  * bounded bytes, each its own query, so a slow reader stops nobody from writing or from shortening the write-ahead log.
  */
 import type { SessionEvent } from '../../events.ts'
-import type { CommandOutcome, PostedCommand, SessionHeader, SessionSummary, StoredPage } from '../../store.ts'
+import type {
+  Checkpoint,
+  CommandOutcome,
+  PostedCommand,
+  SessionHeader,
+  SessionSummary,
+  StoredPage,
+} from '../../store.ts'
 import { type Columns, columns } from './columns.ts'
 import { type Connection, storeFailure } from './driver.ts'
-import { FORMED, unformed } from './codec.ts'
-import { JSON_ARRAY, JSON_RUNS, unpack } from './packing.ts'
+import { logRows, type RowLimits, type Stretch } from './log-rows.ts'
+import { type StoredRow, unpackStored } from './rows/row.ts'
 
 /** A page of the log is closed at whichever comes first. */
-const PAGE = { rows: 512, bytes: 256 * 1024, events: 2_048 }
+const PAGE: RowLimits = { rows: 512, bytes: 256 * 1024, events: 2_048 }
+/** Without deltas a page holds more events. */
+const WIDE_PAGE: RowLimits = { ...PAGE, events: 1 << 20 }
+/** Of rows that are not unpacked. */
+const ROWS: RowLimits = { rows: 512, bytes: 1024 * 1024, events: Number.POSITIVE_INFINITY }
 
 /** What a session is at the time of looking. */
 export interface Found {
@@ -33,6 +44,14 @@ export interface ListFilter {
   readonly dueBefore?: number
 }
 
+/** A checkpoint as the table has it. */
+export interface StoredCheckpoint extends Checkpoint {
+  /** Of the rows before `seq`. */
+  readonly digest: string
+  /** Of the body. */
+  readonly checksum: number
+}
+
 export interface Posted {
   /** Its place in the mailbox. */
   readonly n: number
@@ -45,8 +64,11 @@ export interface Reader {
   head(session: number): number | undefined
   /** Events from `from` on, at most one page and never past `to`; empty when the log has none there. */
   page(session: number, from: number, to: number): readonly SessionEvent[]
-  /** Rows from the one that begins at `from` on, at most one page, without runs of deltas, save those of the row that ends at `to`. */
+  /** The same without deltas, save the one that ends the log at `to`; a row each, and empty in the same case. */
   stretch(session: number, from: number, to: number): readonly StoredPage[]
+  /** Rows from the one that holds `from` on, about a megabyte of them. */
+  rows(session: number, stretch: Stretch): readonly StoredRow[]
+  checkpoint(session: number): StoredCheckpoint | undefined
   list(filter: ListFilter, after: Listed | undefined): readonly Listed[]
   /** Commands without an outcome, after place `n`, at most so many. */
   posted(session: number, n: number, most: number): readonly Posted[]
@@ -73,6 +95,8 @@ export function createReader(connection: Connection): Reader {
       .statement(sql)
       .all(...values)
       .map((row) => columns(path, row))
+  const rows = (session: number, stretch: Stretch, limits: RowLimits): readonly StoredRow[] =>
+    logRows(connection, session, stretch, limits)
   const json = (text: string, what: string): unknown => {
     try {
       return JSON.parse(text)
@@ -90,17 +114,23 @@ export function createReader(connection: Connection): Reader {
       return { session: row.number('id'), head: row.number('head'), epoch: row.number('epoch'), header }
     },
     head: (session) => one('SELECT head FROM sessions WHERE id = ?', session)?.number('head'),
-    page(session, from, to) {
-      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows))
-      if (end === undefined) return []
-      const rows = many(BODIES, session, session, from, end)
-      const events = decodeRows(path, unbroken(rows), json)
-      return events.filter(({ seq }) => seq >= from && seq < to)
-    },
+    page: (session, from, to) => eventsOf(path, rows(session, { from, to }, PAGE), { from, to }),
     stretch(session, from, to) {
-      const end = pageEnd(many(LENGTHS, session, session, from, to, PAGE.rows), WIDE)
-      if (end === undefined) return []
-      return unbroken(many(BODIES, session, session, from, end)).map((row) => storedPage(path, row, json, to))
+      // A row that ends before `from` says that `from` is in none.
+      const found = rows(session, { from, to }, WIDE_PAGE).filter(({ last }) => last >= from)
+      return found.map((row) => storedPage(path, row, { from, to }))
+    },
+    rows: (session, stretch) => rows(session, stretch, ROWS),
+    checkpoint(session) {
+      const row = one('SELECT seq, digest, checksum, body FROM checkpoints WHERE session = ?', session)
+      return (
+        row && {
+          seq: row.number('seq'),
+          digest: row.text('digest'),
+          checksum: row.number('checksum'),
+          body: row.bytes('body'),
+        }
+      )
     },
     list: (filter, after) => many(listSql(filter), ...listValues(filter, after)).map(listed),
     posted: (session, n, most) =>
@@ -124,56 +154,12 @@ export function createReader(connection: Connection): Reader {
   }
 }
 
-/** From the row that holds `from`, which need not be its first seq. */
-const FROM_ROW = `session = ? AND first_seq >= coalesce(
-  (SELECT max(first_seq) FROM log WHERE session = ? AND first_seq <= ?), 0)`
-/** `length` of a blob is in the row's head: the body itself is not read. */
-const LENGTHS = `SELECT last_seq, last_seq - first_seq + 1 AS events, length(body) AS bytes FROM log WHERE ${FROM_ROW} AND first_seq < ? ORDER BY first_seq LIMIT ?`
-const BODIES = `SELECT first_seq, last_seq, encoding, CAST(body AS TEXT) AS body FROM log WHERE ${FROM_ROW} AND first_seq <= ? ORDER BY first_seq`
-
-/** Without deltas a page holds more. */
-const WIDE = 1 << 20
-
-function storedPage(path: string, row: Columns, json: ReadJson, to: number): StoredPage {
-  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
-  const count = last - first + 1
-  if (row.number('encoding') === FORMED) {
-    const unpacked = unformed(json(row.text('body'), `the row of events ${first} to ${last}`), first, last + 1 >= to)
-    if (unpacked === undefined || unpacked.count !== count) {
-      throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
-    }
-    return { first, ...unpacked }
-  }
-  const events = decodeRow(path, row, json)
-  return { first, count, time: events.at(-1)?.time ?? 0, events, formed: [] }
-}
-
-function pageEnd(rows: readonly Columns[], most: number = PAGE.events): number | undefined {
-  let [bytes, events] = [0, 0]
-  let end: number | undefined
-  for (const row of rows) {
-    bytes += row.number('bytes')
-    events += row.number('events')
-    if (end !== undefined && (bytes > PAGE.bytes || events > most)) break
-    end = row.number('last_seq')
-  }
-  return end
-}
-
-/** The rows up to a hole, if there is one: what comes after it must not be shown. */
-function unbroken(rows: readonly Columns[]): readonly Columns[] {
-  const hole = rows.findIndex(
-    (row, i) => i > 0 && row.number('first_seq') !== (rows[i - 1]?.number('last_seq') ?? 0) + 1,
-  )
-  return hole < 0 ? rows : rows.slice(0, hole)
-}
-
 /** What lies before a damaged row is shown; the page that begins with it says that it is damaged. */
-function decodeRows(path: string, rows: readonly Columns[], json: ReadJson): readonly SessionEvent[] {
+function eventsOf(path: string, rows: readonly StoredRow[], stretch: Stretch): readonly SessionEvent[] {
   const events: SessionEvent[] = []
   for (const row of rows) {
     try {
-      for (const event of decodeRow(path, row, json)) events.push(event)
+      for (const event of unpackStored(path, row, stretch).events) events.push(event)
     } catch (error) {
       if (events.length === 0) throw error
       break
@@ -182,25 +168,12 @@ function decodeRows(path: string, rows: readonly Columns[], json: ReadJson): rea
   return events
 }
 
-type ReadJson = (text: string, what: string) => unknown
-
-function decodeRow(path: string, row: Columns, json: ReadJson): SessionEvent[] {
-  const [first, last] = [row.number('first_seq'), row.number('last_seq')]
-  const encoding = row.number('encoding')
-  if (encoding !== JSON_ARRAY && encoding !== JSON_RUNS && encoding !== FORMED)
-    throw storeFailure('newer-schema', path, `events ${first} to ${last} in encoding ${encoding}`)
-  const parsed = json(row.text('body'), `the row of events ${first} to ${last}`)
-  const events = encoding === FORMED ? unformed(parsed, first)?.events : unpack(parsed, first)
-  if (events === undefined || events.length !== last - first + 1 || !events.every(isAt(first))) {
-    throw storeFailure('damaged', path, `the row of events ${first} to ${last} holds something else`)
-  }
-  return events
+/** Of the deltas only the one that ends the log. */
+function storedPage(path: string, row: StoredRow, { from, to }: Stretch): StoredPage {
+  const first = Math.max(row.first, from)
+  const unpacked = unpackStored(path, row, { from, to, deltasFrom: to - 1 })
+  return { first, count: Math.min(row.last + 1, to) - first, ...unpacked }
 }
-
-const isAt =
-  (first: number) =>
-  (event: SessionEvent | null, i: number): boolean =>
-    event?.seq === first + i
 
 function listSql({ owed, dueBefore }: ListFilter): string {
   const wanted = [owed === true ? 'owed = 1' : '', dueBefore === undefined ? '' : 'wake_at < ?'].filter(Boolean)

@@ -26,7 +26,9 @@ interface Span {
 }
 
 /** The reading half of the store port. */
-export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'pages' | 'subscribe' | 'outcome' | 'list' | 'header'> {
+export function createReads(
+  ports: ReadPorts,
+): Pick<LogStore, 'read' | 'pages' | 'subscribe' | 'outcome' | 'list' | 'header'> {
   const { look, logs } = ports
 
   async function found(sessionId: string): Promise<Found> {
@@ -57,9 +59,9 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'pages' |
     }
   }
 
-  async function* stretches(sessionId: string): AsyncGenerator<StoredPage> {
+  async function* stretches(sessionId: string, { from = 0 }: { from?: number } = {}): AsyncGenerator<StoredPage> {
     const { session, head } = await found(sessionId)
-    for (let next = 0; next < head; ) {
+    for (let next = firstSeq(from); next < head; ) {
       const pages = (await look((open) => open.stretch(session, next, head))) ?? []
       if (pages[0]?.first !== next) throw await whyMissing(sessionId, session, next)
       for (const page of pages) {
@@ -117,7 +119,14 @@ export function createReads(ports: ReadPorts): Pick<LogStore, 'read' | 'pages' |
     }
   }
 
-  return { read, pages: stretches, subscribe, outcome, list, header: (sessionId) => look((open) => open.find(sessionId)?.header) }
+  return {
+    read,
+    pages: stretches,
+    subscribe,
+    outcome,
+    list,
+    header: (sessionId) => look((open) => open.find(sessionId)?.header),
+  }
 }
 
 /** The first seq at or after `from`. */

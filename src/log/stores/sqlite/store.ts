@@ -18,7 +18,8 @@ import { createPulse } from './pulse.ts'
 import { createReader, type Listed, type Reader } from './reader.ts'
 import { createReads } from './reads.ts'
 import { openReading } from './schema.ts'
-import { startWriter, type Writer } from './writer-client.ts'
+import { createWriter } from './store-writer.ts'
+import type { Writer } from './writer-thread.ts'
 
 export interface StoreSettings {
   /** How long a locked file is waited for. */
@@ -66,7 +67,7 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     refuseClosed()
     path ??= make ? makePlace(asked, statfs) : findPlace(asked, statfs)
     if (path === undefined) return undefined
-    writer ??= startWriter({ path, busyTimeoutMs, pragmas }, (failure) => {
+    writer ??= createWriter({ path, busyTimeoutMs, pragmas }, (failure) => {
       writer = undefined
       leases.loseAll(() => failure)
     })

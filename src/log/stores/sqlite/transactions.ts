@@ -2,10 +2,14 @@
  * What each request does to the database, inside a transaction its caller has begun. A request that is refused is found
  * out by query before anything is written, so it leaves the other requests of its group unharmed.
  */
+import { type Batch, rowBodies } from './batch.ts'
+import { chainStart } from './checkpoint.ts'
 import { type Columns, columns } from './columns.ts'
 import type { Connection } from './driver.ts'
+import { clearMail, takeCommands } from './mailbox.ts'
 import { holdOwner, type OwnerLock, ownerLives } from './owners.ts'
-import { type AppendRequest, type Batch, type Reply, type Request, rowBodies } from './protocol.ts'
+import type { AppendRequest, KeepRequest, Reply, Request, RestRequest, SettleRequest } from './protocol.ts'
+import { keep, rest, settle } from './settling.ts'
 
 /** The writing connection with what this store instance owns. */
 export interface Ledger {
@@ -31,6 +35,10 @@ export function perform(ledger: Ledger, request: Request, again: boolean): Reply
       return post(ledger, request)
     case 'delete':
       return remove(ledger, request, again)
+    case 'settle':
+    case 'keep':
+    case 'rest':
+      return settling(ledger, request)
   }
 }
 
@@ -92,16 +100,37 @@ function hold({ held, undo }: Ledger, session: number, epoch: number): void {
 function append(ledger: Ledger, request: AppendRequest, again: boolean): Reply {
   const { connection } = ledger
   if (again && isAppended(connection, request)) return { kind: 'done' }
-  const row = connection.statement('SELECT head, epoch, owner FROM sessions WHERE id = ?').get(request.session)
-  const session = row && columns(connection.path, row)
-  const owned = session?.number('epoch') === request.epoch && session.maybeText('owner') === ledger.owner?.id
-  if (session === undefined || !owned) return { kind: 'fenced' }
+  const session = ownedSession(ledger, request)
+  if (session === undefined) return { kind: 'fenced' }
   const head = session.number('head')
   if (head !== request.expectedSeq) return { kind: 'conflict', actual: head }
   insertRows(connection, request)
   takeCommands(connection, request)
   updateSession(connection, request)
   return { kind: 'done' }
+}
+
+/** The session of `request`, if its owner still is that epoch of this instance. */
+function ownedSession(
+  { connection, owner }: Ledger,
+  { session, epoch }: Pick<AppendRequest, 'session' | 'epoch'>,
+): Columns | undefined {
+  const row = connection.statement('SELECT head, epoch, owner, header FROM sessions WHERE id = ?').get(session)
+  const found = row && columns(connection.path, row)
+  return found?.number('epoch') === epoch && found.maybeText('owner') === owner?.id ? found : undefined
+}
+
+function settling(ledger: Ledger, request: SettleRequest | KeepRequest | RestRequest): Reply {
+  const { connection } = ledger
+  const session = ownedSession(ledger, request)
+  if (session === undefined) return { kind: 'fenced' }
+  if (request.kind === 'rest') return rest(connection, request)
+  const head = session.number('head')
+  if (request.seq > head) return { kind: 'conflict', actual: head }
+  const start = chainStart(session.text('header'))
+  if (request.kind === 'settle') return settle(connection, request, start)
+  clearMail(connection, request.session)
+  return keep(connection, request, start)
 }
 
 /** Whether the log holds these very rows, written under this epoch. */
@@ -125,15 +154,6 @@ function insertRows(connection: Connection, { session, epoch, batch }: AppendReq
   batch.rows.forEach(({ first, last, encoding }, i) => {
     insert.run(session, first, last, epoch, encoding, bodies[i] ?? null)
   })
-}
-
-/** The first outcome of a command is the one that stays. */
-function takeCommands(connection: Connection, { session, takes }: AppendRequest): void {
-  for (const { id, outcome } of takes) {
-    connection
-      .statement('UPDATE mailbox SET outcome = ? WHERE session = ? AND id = ? AND outcome IS NULL')
-      .run(outcome, session, id)
-  }
 }
 
 function updateSession(connection: Connection, { session, expectedSeq, batch, time, summary }: AppendRequest): void {
@@ -167,6 +187,7 @@ function release(ledger: Ledger, { session, epoch }: Request & { kind: 'release'
   ledger.connection
     .statement('UPDATE sessions SET owner = NULL, owner_pid = NULL WHERE id = ? AND epoch = ? AND owner = ?')
     .run(session, epoch, ledger.owner?.id ?? null)
+  clearMail(ledger.connection, session)
   return { kind: 'done' }
 }
 
@@ -185,7 +206,7 @@ function remove(ledger: Ledger, { name }: Request & { kind: 'delete' }, again: b
   const living = livingOwner(ledger, found)
   if (living !== undefined) return { kind: 'busy', owner: living }
   const session = found.number('id')
-  for (const table of ['log', 'mailbox'])
+  for (const table of ['log', 'mailbox', 'checkpoints'])
     ledger.connection.statement(`DELETE FROM ${table} WHERE session = ?`).run(session)
   ledger.connection.statement('DELETE FROM sessions WHERE id = ?').run(session)
   return { kind: 'done' }

@@ -1,7 +1,8 @@
 /** Group commit: what a failing transaction does to those in it, and how a doubtful COMMIT is settled. */
 import { expect, test } from 'vitest'
+import { encodeEvents } from '../../../../src/log/stores/sqlite/batch.ts'
 import { storeFailure, type Value } from '../../../../src/log/stores/sqlite/driver.ts'
-import { type AppendRequest, encodeEvents, type Reply } from '../../../../src/log/stores/sqlite/protocol.ts'
+import type { AppendRequest, Reply } from '../../../../src/log/stores/sqlite/protocol.ts'
 import { chunks, header, range } from '../../../kit/store-contract/fixtures.ts'
 import { type Acquired, type LedgerBench, ledgerBench } from '../sqlite-fixtures.ts'
 

@@ -1,6 +1,6 @@
 /** Following a log: nothing may go unnoticed between the look that found nothing and the wait. */
 import { expect, test } from 'vitest'
-import { encodeEvents } from '../../../../src/log/stores/sqlite/protocol.ts'
+import { encodeEvents } from '../../../../src/log/stores/sqlite/batch.ts'
 import type { Pulse } from '../../../../src/log/stores/sqlite/pulse.ts'
 import { createReads } from '../../../../src/log/stores/sqlite/reads.ts'
 import { chunks, whileTesting } from '../../../kit/store-contract/fixtures.ts'

@@ -1,0 +1,4 @@
+/** `npm run bench:picture`. */
+import { writeReport } from './report/report.mjs'
+
+writeReport()
