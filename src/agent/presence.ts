@@ -6,7 +6,15 @@ import { BehaviorSubject, type Observable } from 'rxjs'
 import type { PawlError } from '../log/errors.ts'
 import type { SessionEvent } from '../log/events.ts'
 import { inTime, sessionPatience } from '../log/patience.ts'
-import { asPawlError, type Feed, openFeed, type ReadOptions, reopenSession, type Session } from '../log/session.ts'
+import {
+  asPawlError,
+  type Feed,
+  type Left,
+  openFeed,
+  type ReadOptions,
+  reopenSession,
+  type Session,
+} from '../log/session.ts'
 import type { LogStore, Ownership, Resting, RestingOwner, SessionHeader } from '../log/store.ts'
 import type { ChartState } from '../machines/fold.ts'
 import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
@@ -33,7 +41,7 @@ import type { TurnResult } from './turns.ts'
 import { createWaiters } from './waiters.ts'
 
 /** What is left of an agent at work while it sleeps. */
-interface Asleep {
+interface Asleep extends Left {
   /** The next seq. */
   readonly head: number
   /** Somebody reads live, or has read since. */
@@ -249,10 +257,11 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
 
   #sleep(living: LivingAgent): void {
     const { session } = living
-    const gone = session.leave()
-    if (gone === undefined) return
-    const asleep: Asleep = { head: session.head, feed: gone.feed, kept: living.kept() }
-    gone.feed?.over(asleep)
+    const left = session.leave()
+    if (left === undefined) return
+    const { feed, growth } = left
+    const asleep: Asleep = { head: session.head, feed, growth, kept: living.kept() }
+    feed?.over(asleep)
     over(living)
     this.#living = undefined
     this.#asleep = asleep
@@ -287,7 +296,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     if (asleep === undefined) throw new AgentClosed(this.id)
     const living = new LivingAgent(this, asleep.kept)
     try {
-      const session = reopenSession(this.#store, this.#reclaim(asleep.head), living, asleep.feed)
+      const session = reopenSession(this.#store, this.#reclaim(asleep.head), living, asleep)
       this.#living = living
       living.begin(session, this.#isOver ? 'stopped' : 'started')
       this.#asleep = undefined

@@ -164,8 +164,9 @@ export const withHead = (owner: Ownership, head: number): Ownership => ({
 })
 
 /** What a store leaves out stays out. */
-const checkpointsOf = (owner: Ownership): Pick<Ownership, 'checkpoint' | 'keep' | 'keepEvery'> => ({
+const checkpointsOf = (owner: Ownership): Pick<Ownership, 'checkpoint' | 'checkpointNow' | 'keep' | 'keepEvery'> => ({
   ...(owner.checkpoint === undefined ? {} : { checkpoint: () => owner.checkpoint?.() ?? Promise.resolve(undefined) }),
+  ...(owner.checkpointNow === undefined ? {} : { checkpointNow: () => owner.checkpointNow?.() }),
   ...(owner.keep === undefined ? {} : { keep: (checkpoint) => owner.keep?.(checkpoint) ?? Promise.resolve() }),
   ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
 })

@@ -5,7 +5,7 @@
 
 import { Observable } from 'rxjs'
 import { ABORTED } from './aborted.ts'
-import { InvalidEvent, PawlError, StoreFailure } from './errors.ts'
+import { InvalidEvent, PawlError } from './errors.ts'
 import { type EventMap, KNOWN, type KnownEvent, type Recordable, type SessionEvent } from './events.ts'
 import { LazyAbort } from './lazy-abort.ts'
 import type { Message, StreamChunk, UserMessage } from './messages.ts'
@@ -42,14 +42,11 @@ export async function openSession(store: LogStore, ownership: Ownership, options
 }
 
 /**
- * As `openSession`, without waiting, for an owner that left the session before: `feed` is what it got for that.
+ * As `openSession`, without waiting, for an owner that left the session before.
  * @throws StoreFailure too for a store that does not read without waiting.
  */
-export function reopenSession(store: LogStore, ownership: Ownership, options: SessionOptions, feed?: Feed): Session {
-  const log = store.readNow?.(ownership.header.id)
-  if (log === undefined) throw new StoreFailure('io', `The store cannot read session "${ownership.header.id}" at once`)
-  const loaded = loadNow(log, ownership, loadOptions(options))
-  return new OwnedSession(store, ownership, loaded, options, feed)
+export function reopenSession(store: LogStore, ownership: Ownership, options: SessionOptions, left: Left): Session {
+  return new OwnedSession(store, ownership, loadNow(store, ownership, loadOptions(options)), options, left)
 }
 
 const loadOptions = (options: SessionOptions): LoadOptions => ({
@@ -91,7 +88,7 @@ class OwnedSession implements Session, WriterObserver {
     ownership: Ownership,
     { folded, checkpoint }: Loaded,
     options: SessionOptions,
-    feed?: Feed,
+    left?: Left,
   ) {
     const { header, epoch } = ownership
     this.id = header.id
@@ -108,8 +105,8 @@ class OwnedSession implements Session, WriterObserver {
       gathers: options.gathers ?? false,
       told: this,
     })
-    feed?.over(this.#writer)
-    this.#feed = feed
+    this.#feed = left?.feed
+    this.#feed?.over(this.#writer)
     this.#recorder = createRecorder(folded, options, this.#writer)
     const holder = options.checkpoints
     this.#checkpoints =
@@ -119,6 +116,7 @@ class OwnedSession implements Session, WriterObserver {
         holder,
         folded,
         kept: checkpoint,
+        growth: left?.growth,
         patience: sessionPatience(options.storeTimeoutMs),
       })
     this.checkOwner()
@@ -304,7 +302,7 @@ class OwnedSession implements Session, WriterObserver {
     this.#unwatchOwner()
     this.#closed = true
     this.#closing = Promise.resolve()
-    return { feed: this.#feed?.isRead ? this.#feed : undefined }
+    return { feed: this.#feed?.isRead ? this.#feed : undefined, growth: this.#checkpoints?.growth }
   }
 
   #assertOpen(): void {

@@ -103,15 +103,7 @@ export interface Checkpoint {
   readonly body: Uint8Array
 }
 
-/** A log that is read without waiting. */
-export interface StoredLog {
-  /** As `Ownership.checkpoint`. */
-  checkpoint(): Checkpoint | undefined
-  /** From `from` on, up to `to`, exclusive; with `deltas` nothing is left out. */
-  pages(options: { readonly from: number; readonly to: number; readonly deltas: boolean }): Iterable<StoredPage>
-}
-
-/** Who rests and has to be told. Both may be called at any time, also before `rest` returned; neither throws. */
+/** Who rests and has to be told: at any time after `rest` returned, and until it wakes. Neither throws. */
 export interface RestingOwner {
   /** A command waits that nobody has taken. */
   onPosted(): void
@@ -121,7 +113,7 @@ export interface RestingOwner {
 
 /** A session whose owner rests: as much theirs as before, and no more of it in memory than this. */
 export interface Resting {
-  /** The ownership once more, of the same epoch; `head` is the next seq. Whoever rested is told nothing more. */
+  /** The ownership once more, of the same epoch; `head` is the next seq. */
   wake(head: number): Ownership
   /** As `Ownership.release`. */
   release(): Promise<void>
@@ -138,10 +130,10 @@ export interface LogStore extends AsyncDisposable {
   /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
   pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
   /**
-   * The log, for an owner that wakes and must answer on the spot. A store may leave it out: its agents do not hibernate.
-   * @throws SessionNotFound, StoreFailure, as do the methods of what it returns
+   * As `pages`, up to `to`, exclusive, and without waiting: for an owner that wakes and must answer on the spot. With
+   * `deltas` nothing is left out. A store may leave it out: its agents do not hibernate then. @throws SessionNotFound
    */
-  readNow?(sessionId: string): StoredLog
+  readNow?(sessionId: string, options: { from: number; to: number; deltas: boolean }): Iterable<StoredPage>
   /**
    * Keeps a session for an owner that has nothing to do. The ownership is void from here on, as if it were released, but
    * nobody else may take the session. Undefined, and nothing changed, for an ownership that this very store did not give
@@ -182,6 +174,11 @@ export interface Ownership {
    * keeps none leaves this and `keep` out.
    */
   checkpoint?(): Promise<Checkpoint | undefined>
+  /**
+   * The same without waiting, of a checkpoint that this ownership kept or was given: that one it vouches for as long as
+   * the session is its own, also after a rest; undefined for any other. A store that has no `readNow` leaves it out.
+   */
+  checkpointNow?(): Checkpoint | undefined
   /**
    * Keeps it in place of the last; `seq` is a head that was acknowledged. The body belongs to the store from then on.
    * @throws Fenced, StoreFailure; what was kept before then stays, or nothing is.

@@ -8,6 +8,7 @@ import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
+import type { Growth } from './checkpoints.ts'
 import type { Feed } from './follow.ts'
 import type { MessageRecord } from './standings.ts'
 
@@ -65,6 +66,8 @@ export interface CheckpointHolder {
 export interface Left {
   /** Somebody reads live. */
   readonly feed: Feed | undefined
+  /** Of a log that is kept checkpoints of. */
+  readonly growth: Growth | undefined
 }
 
 /** Which attempt a chunk is of. */

@@ -1,9 +1,9 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
-import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
+import { Fenced, InvalidEvent, InvalidLog, LogTooNew, StoreFailure } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
-import type { Checkpoint, LogStore, Ownership, StoredLog, StoredPage } from '../store.ts'
+import type { Checkpoint, LogStore, Ownership, StoredPage } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { type CheckpointContent, decodeCheckpoint } from './checkpoint.ts'
 import type { CheckpointHolder } from './contract.ts'
@@ -48,12 +48,17 @@ export async function load(store: LogStore, ownership: Ownership, options: LoadO
 }
 
 /** As `load`, without waiting: up to the ownership's head, whoever has written since. */
-export function loadNow(log: StoredLog, ownership: Ownership, options: LoadOptions): Loaded {
-  const { head } = ownership
+export function loadNow(store: LogStore, ownership: Ownership, options: LoadOptions): Loaded {
+  const { header, head } = ownership
   const { deltas, checkpoints } = options
   refuseUnreadable(ownership)
-  const loading = new Loading(options, checkpoints && readCheckpoint(ownership, checkpoints, () => log.checkpoint()))
-  for (const page of log.pages({ from: loading.from, to: head, deltas })) loading.takePage(page)
+  const loading = new Loading(
+    options,
+    checkpoints && readCheckpoint(ownership, checkpoints, () => ownership.checkpointNow?.()),
+  )
+  const pages = store.readNow?.(header.id, { from: loading.from, to: head, deltas })
+  if (pages === undefined) throw new StoreFailure('io', `The store cannot read session "${header.id}" without waiting`)
+  for (const page of pages) loading.takePage(page)
   refuseLost(ownership)
   return loading.end(head)
 }

@@ -141,13 +141,10 @@ export function memoryStore(): LogStore {
       const wanted = types && new Set(types)
       for (const event of stretch(log, from, head)) if (wanted?.has(event.type) ?? true) yield event
     },
-    readNow: (id) => {
-      const session = find(id)
-      const { log } = session
-      return {
-        checkpoint: () => copyOf(session.checkpoint),
-        pages: ({ from, to }) => (from < to ? [pageOf([...stretch(log, from, Math.min(to, log.length))], from)] : []),
-      }
+    readNow(id, { from, to }) {
+      const { log } = find(id)
+      const events = [...stretch(log, from, Math.min(to, log.length))]
+      return events.length === 0 ? [] : [pageOf(events, from)]
     },
     rest(ownership, resting) {
       const hold = holds.get(ownership)
@@ -245,6 +242,7 @@ function createOwnership(hold: Hold): Ownership {
       if (hold.ended !== undefined) throw hold.ended
       return copyOf(session.checkpoint)
     },
+    checkpointNow: () => (hold.ended === undefined ? copyOf(session.checkpoint) : undefined),
     async keep(checkpoint) {
       if (hold.ended !== undefined) throw hold.ended
       const { length } = session.log

@@ -73,11 +73,7 @@ export function wire(
       }
     },
     // What is read on the spot costs the world no time.
-    readNow: (id) => {
-      const log = inner.readNow?.(id)
-      if (log === undefined) throw failure('io', 'readNow')
-      return log
-    },
+    ...(inner.readNow && { readNow: (id, options) => inner.readNow?.(id, options) ?? [] }),
     rest: (ownership, told) => rest(line, ownership, told),
     post: (id, command) =>
       call(line, `post ${command.kind} ${command.id} to ${id}`, () => inner.post(id, command), true),
@@ -166,6 +162,7 @@ function owned(line: Line, owner: Ownership): Ownership {
       if (kept !== undefined) truth.world.count('openings from a checkpoint')
       return kept
     },
+    checkpointNow: () => owner.checkpointNow?.(),
     keep: (checkpoint) => call(line, `keep ${id}:${checkpoint.seq}`, async () => owner.keep?.(checkpoint), true),
     async *commands(signal) {
       for await (const command of owner.commands(signal)) {
