@@ -8,7 +8,7 @@ import { ABORTED } from '../log/aborted.ts'
 import { PawlError } from '../log/errors.ts'
 import type { CancelCause, SessionEvent, TurnEndReason } from '../log/events.ts'
 import type { TokenUsage } from '../log/messages.ts'
-import { stateName } from '../machines/fold.ts'
+import { type ChartState, stateName } from '../machines/fold.ts'
 import type { AgentStatus } from '../services/hooks/contract.ts'
 import { renderCauses } from '../services/llm/failure.ts'
 import type { Input } from '../services/tools/contract.ts'
@@ -177,24 +177,31 @@ async function open(
 ): Promise<void> {
   try {
     const { signal } = instance.stopped
+    let reached: ChartState | undefined
+    const changed = (agent: Agent): void => {
+      if (reached !== undefined) tell({ type: 'agent.changed', agent: stateOf(agent, reached) })
+    }
     const agent = await create(
       { ...options, sessionId, signal },
       {
         onDurable(event, ended) {
           for (const emitted of emittedBy(event, ended)) emit(emitted)
         },
+        onReached(state) {
+          reached = state
+          if (instance.agent !== undefined) changed(instance.agent)
+        },
       },
     )
     instance.agent = agent
     if (signal.aborted) return void (await agent.close())
-    agent.actor.subscribe(() => tell({ type: 'agent.changed', agent: stateOf(agent) }))
     agent.on('agent/status', (status) => {
-      if (status !== 'failed') return tell({ type: 'agent.changed', agent: stateOf(agent) })
+      if (status !== 'failed') return changed(agent)
       tell({ type: 'agent.failed', error: failureOf(agent) })
       // Nobody else can: its actor is over, and what plug-ins hold is to be let go of.
       agent.close().catch(() => {})
     })
-    tell({ type: 'agent.changed', agent: stateOf(agent) })
+    changed(agent)
     for (const command of instance.queued.splice(0)) carryOut(agent, command, emit)
   } catch (error) {
     tell({ type: 'agent.failed', error })
@@ -227,10 +234,12 @@ function stop(instance: Instance, sessionId: string, leaving: Map<string, Promis
   leaving.set(sessionId, left)
 }
 
-function stateOf(agent: Agent): AgentState {
-  const snapshot = agent.actor.getSnapshot()
-  return { sessionId: agent.id, state: stateName(snapshot), status: agent.status, turn: snapshot.context.turn }
-}
+const stateOf = ({ id, status }: Agent, reached: ChartState): AgentState => ({
+  sessionId: id,
+  state: stateName(reached),
+  status,
+  turn: reached.context.turn,
+})
 
 function carryOut(agent: Agent, command: AgentCommand, emit: Outside['emit']): void {
   const refuse = (error: unknown): void => {

@@ -76,6 +76,7 @@ export interface Agent extends AsyncDisposable {
   readonly status$: Observable<AgentStatus>
   readonly session: SessionView
   readonly inbox: Inbox
+  /** The chart's actor, until the agent hibernates; reading this wakes it. */
   readonly actor: ActorRefFrom<typeof agentMachine>
   /** A message for a turn of its own. @throws NotJson, InvalidEvent, DuplicateMessage, Overloaded, AgentClosed */
   followup(message: Input, options?: DeliverOptions): Receipt
@@ -107,6 +108,14 @@ export interface Agent extends AsyncDisposable {
   whenIdle(): Promise<void>
   /** Resolves when idle, or waiting only for an approval or a retry. @throws the failure of the store */
   whenQuiet(): Promise<void>
+  /**
+   * Lets go of all but what its holder can see, about a kilobyte, and keeps the session; whatever it is asked or sent
+   * next wakes it, from its log, without waiting: a message, another process's command, a look at the conversation.
+   * Only `actor` is another one then: what was subscribed to the one before completes. Resolves when it is asleep, or
+   * when it stays awake: something runs or began meanwhile, the store cannot read without waiting, the agent is closed
+   * or failed. One that waits for an approval or a retry is suspended as by `close()`, and woken in time.
+   */
+  hibernate(): Promise<void>
   /** Suspends: the open turn goes on at the next opening. Memoised. @throws the failure of the store */
   close(options?: CloseOptions): Promise<void>
 }

@@ -5,7 +5,7 @@
 import type { SessionEvent } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type { InboxState } from '../log/projections/inbox.ts'
-import { type AgentSnapshot, restoreState, type SavedState } from '../machines/fold.ts'
+import { type AgentSnapshot, type ChartState, restoreState } from '../machines/fold.ts'
 import type { SavedApprovals } from './approvals.ts'
 import type { SavedBudgets } from './budgets.ts'
 import { chartHash, VERSION } from './chart-hash.ts'
@@ -15,7 +15,7 @@ import type { SavedTurn } from './turns.ts'
 export const MAKER = `${VERSION} ${chartHash}`
 
 export interface SavedAgent {
-  readonly state: SavedState
+  readonly state: ChartState
   /** The turn and step that were the last to begin. */
   readonly at: { readonly turn: number; readonly step: number }
   readonly lastEvent: SessionEvent | null

@@ -1,9 +1,8 @@
 /** Closing: nothing new starts, what was dispatched may settle for a while, and an open turn is left to the next opening. */
 import type { CancelCause } from '../log/events.ts'
 import { LazyAbort } from '../log/lazy-abort.ts'
-import type { Session } from '../log/session.ts'
 import type { AgentCommand } from '../machines/commands.ts'
-import type { AgentSnapshot } from '../machines/fold.ts'
+import type { ChartState } from '../machines/fold.ts'
 import { type Clock, MAX_TIMER_MS } from '../services/clock.ts'
 import { AgentClosed } from '../services/errors.ts'
 import type { CloseOptions } from './agent.ts'
@@ -24,14 +23,32 @@ export interface Closing {
 }
 
 export interface ClosingParts {
-  readonly session: Session
-  readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void; stop(): void }
+  readonly id: string
   readonly waiters: Waiters
   readonly clock: Clock
+  /** None while it sleeps: nothing runs then. */
+  readonly atWork: ClosingWork | undefined
+  /** Why the session failed. */
+  readonly storeFailure: { readonly error: unknown } | undefined
+  readonly isIdle: boolean
+  checkOwner(): void
+  awake(): ClosingWork
+  flush(): Promise<void>
   /** The actor is stopped: what still runs is told to end, who waits is told why. */
   onStopped(reason: unknown): void
-  /** The log is flushed and released, or could not be. */
+  /** Flushes the log and gives the session back. */
+  release(): Promise<void>
+  /** That is done, or could not be. */
   onClosed(): Promise<void>
+}
+
+/** The agent at work, as its closing knows it. */
+interface ClosingWork {
+  readonly state: ChartState
+  send(command: AgentCommand): void
+  /** Leaves an open turn to the next opening. */
+  suspend(): void
+  stop(): void
 }
 
 const GRACE_MS = 5_000
@@ -41,7 +58,8 @@ export const createClosing = (parts: ClosingParts): Closing => new AgentClosing(
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentClosing implements Closing {
   readonly #parts: ClosingParts
-  readonly starts = new LazyAbort()
+  /** Made when somebody asks. */
+  #starts: LazyAbort | undefined
   #closed: Promise<void> | undefined
   /** It takes no commands any more: a chart that is stopped would only warn of them. */
   #dead = false
@@ -55,7 +73,12 @@ class AgentClosing implements Closing {
   }
 
   get aborted(): boolean {
-    return this.starts.aborted
+    return this.#starts?.aborted ?? false
+  }
+
+  get starts(): LazyAbort {
+    this.#starts ??= new LazyAbort()
+    return this.#starts
   }
 
   get signal(): AbortSignal {
@@ -86,24 +109,26 @@ class AgentClosing implements Closing {
   }
 
   async #shutDown(graceMs: number, cancel: CancelCause | undefined): Promise<void> {
-    const { session, actor } = this.#parts
-    const reason = new AgentClosed(session.id)
+    const parts = this.#parts
+    const reason = new AgentClosed(parts.id)
     try {
-      if (session.failed.aborted) throw session.failed.reason
+      parts.checkOwner()
+      const { storeFailure } = parts
+      if (storeFailure !== undefined) throw storeFailure.error
       if (cancel !== undefined) await this.#endTurn(cancel)
       this.starts.abort(reason)
       await this.#suspend(graceMs)
       // Before it is durable: a body that settles meanwhile would go on after the suspension, and start nothing.
-      actor.stop()
-      await session.flush()
+      parts.atWork?.stop()
+      await parts.flush()
     } finally {
       this.starts.abort(reason)
-      actor.stop()
-      this.#parts.onStopped(reason)
+      parts.atWork?.stop()
+      parts.onStopped(reason)
       try {
-        await session.close()
+        await parts.release()
       } finally {
-        await this.#parts.onClosed()
+        await parts.onClosed()
       }
     }
   }
@@ -111,31 +136,29 @@ class AgentClosing implements Closing {
   async #endTurn(cause: CancelCause): Promise<void> {
     // A message that was sent just before may have opened one since.
     this.#cancelTurn(cause)
-    await this.#parts.waiters.until(() => this.#isIdle())
+    await this.#parts.waiters.until(() => this.#parts.isIdle)
   }
 
   #cancelTurn(cause: CancelCause): void {
-    if (this.#dead || this.#parts.session.failed.aborted || this.#isIdle()) return
-    this.#parts.actor.send({ type: 'command.cancel', cause })
+    const parts = this.#parts
+    parts.checkOwner()
+    if (this.#dead || parts.storeFailure !== undefined || parts.isIdle) return
+    parts.awake().send({ type: 'command.cancel', cause })
   }
 
   async #suspend(graceMs: number): Promise<void> {
-    const { actor } = this.#parts
     if (this.#dead) return
-    if (bodiesRun(actor.getSnapshot())) await withGrace(this.#parts, graceMs)
-    if (!this.#isIdle()) actor.send({ type: 'command.suspend' })
-  }
-
-  #isIdle(): boolean {
-    return this.#parts.actor.getSnapshot().value === 'idle'
+    if (bodiesRun(this.#parts)) await withGrace(this.#parts, graceMs)
+    this.#parts.atWork?.suspend()
   }
 }
 
-const bodiesRun = ({ context }: AgentSnapshot): boolean =>
-  context.calls.some(({ status, recovering }) => status === 'dispatched' && !recovering)
+const bodiesRun = ({ atWork }: ClosingParts): boolean =>
+  atWork?.state.context.calls.some(({ status, recovering }) => status === 'dispatched' && !recovering) ?? false
 
 /** Until no body runs, or the grace is over. */
-async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: number): Promise<void> {
+async function withGrace(parts: ClosingParts, graceMs: number): Promise<void> {
+  const { waiters, clock } = parts
   let over = false
   const timer = clock.setTimeout(
     () => {
@@ -145,7 +168,7 @@ async function withGrace({ actor, waiters, clock }: ClosingParts, graceMs: numbe
     Math.min(graceMs, MAX_TIMER_MS),
   )
   try {
-    await waiters.until(() => over || !bodiesRun(actor.getSnapshot()))
+    await waiters.until(() => over || !bodiesRun(parts))
   } finally {
     // Also when the agent fails meanwhile: a timer holds the process.
     clock.clearTimeout(timer)

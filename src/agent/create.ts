@@ -28,9 +28,9 @@ const GIVE_BACK_MS = 1_000
  * As `create`, but an abort ends it soon also when the store does not answer. What has begun then goes to its own end,
  * which is to give the session back.
  */
-export function createUnlessAborted(options: AgentOptions): Promise<Agent> {
+export function createUnlessAborted(options: AgentOptions, watch: Watch = NO_WATCH): Promise<Agent> {
   const { signal } = options
-  const created = create(options)
+  const created = create(options, watch)
   if (signal === undefined) return created
   return new Promise((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined

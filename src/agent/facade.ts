@@ -1,19 +1,12 @@
 /** The agent as its holder sees it: commands checked and sent, promises kept, one way to close. */
 import { isDeepStrictEqual } from 'node:util'
-import type { BehaviorSubject, Observable } from 'rxjs'
-import type { ActorRefFrom } from 'xstate'
-import type { CancelCause, OnCrash } from '../log/events.ts'
+import type { Observable } from 'rxjs'
+import type { CancelCause } from '../log/events.ts'
 import type { UserMessage } from '../log/messages.ts'
-import type { Session } from '../log/session.ts'
-import type { agentMachine } from '../machines/agent.ts'
 import type { AgentCommand } from '../machines/commands.ts'
-import type { AgentSnapshot } from '../machines/fold.ts'
-import type { Clock } from '../services/clock.ts'
-import { AgentClosed, DuplicateMessage, MessageDropped, Overloaded } from '../services/errors.ts'
+import { AgentClosed, type ApprovalRefused, DuplicateMessage, MessageDropped, Overloaded } from '../services/errors.ts'
 import type { AgentStatus, Hooks } from '../services/hooks/contract.ts'
-import type { HookRegistry } from '../services/hooks/registry.ts'
 import { toMessage } from '../services/input.ts'
-import type { Mask } from '../services/masking/mask.ts'
 import type { Input } from '../services/tools/contract.ts'
 import type {
   Agent,
@@ -25,53 +18,54 @@ import type {
   PendingApproval,
   SessionView,
 } from './agent.ts'
-import { type Answer, type Approvals, pendingApprovals } from './approvals.ts'
+import { type Answer, pendingApprovals } from './approvals.ts'
 import { assertOpen } from './assert-open.ts'
+import type { AgentRef } from './chart.ts'
 import { checkedCause, checkedWords } from './checked.ts'
-import type { Closing } from './closing.ts'
 import { createInbox } from './inbox.ts'
-import { createReceipts, type Receipt, type Receipts } from './receipts.ts'
+import type { LivingAgent } from './living.ts'
+import type { Presence } from './presence.ts'
+import { createReceipts, type Receipt } from './receipts.ts'
 import { createSessionView } from './session-view.ts'
 import { createTurns, type TurnResult } from './turns.ts'
-import type { Waiters } from './waiters.ts'
-
-export interface Parts {
-  readonly session: Session
-  readonly actor: ActorRefFrom<typeof agentMachine>
-  readonly hooks: HookRegistry
-  readonly approvals: Approvals
-  readonly receipts: Receipts
-  readonly waiters: Waiters
-  readonly status: BehaviorSubject<AgentStatus>
-  readonly closing: Closing
-  readonly clock: Clock
-  readonly newId: () => string
-  readonly mask: Mask
-  onCrashOf(callId: string): OnCrash
-  fork: Agent['fork']
-}
 
 /** More than this waiting for the store, and commands are refused. */
 const MAX_QUEUED_BYTES = 8 * 1_048_576
 
-export const createFacade = (parts: Parts): Agent => new AgentFacade(parts)
+export const createFacade = (presence: Presence): Agent => new AgentFacade(presence)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentFacade implements Agent {
-  readonly id: string
-  readonly session: SessionView
-  readonly inbox: Inbox
-  readonly actor: ActorRefFrom<typeof agentMachine>
-  readonly #parts: Parts
+  readonly #presence: Presence
+  /** This and the next are made when somebody asks. */
+  #session: SessionView | undefined
+  #inbox: Inbox | undefined
   /** Sent and not yet recorded: an observer's commands wait for the macrostep to end. Made with the first message. */
   #sent: Map<string, UserMessage> | undefined
 
-  constructor(parts: Parts) {
-    this.#parts = parts
-    this.id = parts.session.id
-    this.actor = parts.actor
-    this.session = createSessionView(parts)
-    this.inbox = createInbox(parts, {
+  constructor(presence: Presence) {
+    this.#presence = presence
+  }
+
+  get id(): string {
+    return this.#presence.id
+  }
+
+  get status(): AgentStatus {
+    return this.#presence.status
+  }
+
+  get status$(): Observable<AgentStatus> {
+    return this.#presence.status$
+  }
+
+  get session(): SessionView {
+    this.#session ??= createSessionView(this.#presence)
+    return this.#session
+  }
+
+  get inbox(): Inbox {
+    this.#inbox ??= createInbox(this.#presence, {
       has: (id) => this.#known(id) !== undefined,
       // Until the macrostep is over, if an observer sent it.
       add: (message) => {
@@ -79,14 +73,11 @@ class AgentFacade implements Agent {
         queueMicrotask(() => this.#forget(sent, message.id))
       },
     })
+    return this.#inbox
   }
 
-  get status(): AgentStatus {
-    return this.#parts.status.value
-  }
-
-  get status$(): Observable<AgentStatus> {
-    return this.#parts.status.asObservable()
+  get actor(): AgentRef {
+    return this.#working().shownActor()
   }
 
   followup(message: Input, options?: DeliverOptions): Receipt {
@@ -106,7 +97,7 @@ class AgentFacade implements Agent {
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
       // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
-      if (this.status === 'failed' || this.#parts.closing.begun || this.inbox.remove(receipt.id)) return
+      if (this.status === 'failed' || this.#presence.closing.begun || this.inbox.remove(receipt.id)) return
       if (!this.#mayBeInOpenTurn(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.
@@ -122,12 +113,12 @@ class AgentFacade implements Agent {
 
   /** One that an observer sent a moment ago stands nowhere yet. */
   #mayBeInOpenTurn(id: string): boolean {
-    const standing = this.#parts.session.standingOf(id)?.standing
+    const standing = this.#working().session.standingOf(id)?.standing
     return standing === undefined || ('turn' in standing && standing.turn === this.#openTurn())
   }
 
   #openTurn(): number | undefined {
-    return this.#isIdle() ? undefined : this.#snapshot().context.turn
+    return this.#presence.isIdle ? undefined : this.#working().state.context.turn
   }
 
   cancel(cause?: CancelCause, options?: { readonly keepInbox?: boolean }): Promise<void> {
@@ -143,20 +134,19 @@ class AgentFacade implements Agent {
     // An observer's command, and one that it gave just before, take effect when the macrostep is over.
     await Promise.resolve()
     const turn = open ?? this.#openTurn()
-    if (turn !== undefined) await this.#parts.waiters.until(() => this.#openTurn() !== turn)
-    const { value, context } = this.#snapshot()
+    if (turn !== undefined) await this.#presence.waiters.until(() => this.#openTurn() !== turn)
     // Closed before the turn was over: it ends at the next opening.
-    if (value !== 'idle' && context.turn === turn) throw new AgentClosed(this.id)
-    await this.#parts.session.flush()
+    if (turn !== undefined && this.#presence.isOpen(turn)) throw new AgentClosed(this.id)
+    await this.#presence.flush()
   }
 
   approvals(): readonly PendingApproval[] {
-    return pendingApprovals(this.#snapshot().context)
+    return pendingApprovals(this.#working().state.context)
   }
 
   async approve(callId: string, { digest, run = 0, by }: ApproveOptions): Promise<void> {
     this.#assertAnswerable({ callId, run, digest })
-    const onCrash = this.#parts.onCrashOf(callId)
+    const onCrash = this.#working().onCrashOf(callId)
     this.#send({ type: 'command.approve', callId, run, onCrash, ...checkedWords({ by }) })
     await this.#recorded()
     this.#assertAnswered({ callId, run, digest }, 'approved')
@@ -170,12 +160,12 @@ class AgentFacade implements Agent {
   }
 
   async fork(options?: Parameters<Agent['fork']>[0]): Promise<{ sessionId: string }> {
-    assertOpen(this.#parts)
-    return this.#parts.fork(options)
+    assertOpen(this.#presence)
+    return this.#presence.fork(options)
   }
 
   on<K extends keyof Hooks>(name: K, handler: Hooks[K]): () => void {
-    return this.#parts.hooks.add(name, handler)
+    return this.#presence.hooks.add(name, handler)
   }
 
   wake(): void {
@@ -183,62 +173,66 @@ class AgentFacade implements Agent {
   }
 
   whenIdle(): Promise<void> {
-    return this.#whenSettled(() => this.#isIdle())
+    return this.#whenSettled(() => this.#presence.isIdle)
   }
 
   whenQuiet(): Promise<void> {
-    return this.#whenSettled(() => this.#isIdle() || this.status === 'waiting')
+    return this.#whenSettled(() => this.#presence.isIdle || this.status === 'waiting')
+  }
+
+  hibernate(): Promise<void> {
+    return this.#presence.hibernate()
   }
 
   close(options?: CloseOptions): Promise<void> {
-    return this.#parts.closing.close(options)
+    return this.#presence.closing.close(options)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  #snapshot(): AgentSnapshot {
-    return this.actor.getSnapshot()
+  #working(): LivingAgent {
+    return this.#presence.awake()
   }
 
-  #isIdle(): boolean {
-    return this.status === 'closed' || this.#snapshot().value === 'idle'
+  #refusal(answer: Answer): ApprovalRefused | undefined {
+    const { approvals, state, clock } = this.#working()
+    return approvals.refusal(state.context, answer, clock.now())
   }
 
   #assertAnswerable(answer: Answer): void {
-    assertOpen(this.#parts)
-    const refusal = this.#parts.approvals.refusal(this.#snapshot().context, answer, this.#parts.clock.now())
+    assertOpen(this.#presence)
+    const refusal = this.#refusal(answer)
     if (refusal !== undefined) throw refusal
   }
 
   /** Two answers may wait for the same macrostep to end: the second one came too late. */
   #assertAnswered(answer: Answer, decision: 'approved' | 'denied'): void {
-    const { approvals, clock } = this.#parts
-    if (approvals.decisionOf(answer) === decision) return
-    const refusal = approvals.refusal(this.#snapshot().context, answer, clock.now())
+    if (this.#working().approvals.decisionOf(answer) === decision) return
+    const refusal = this.#refusal(answer)
     if (refusal !== undefined) throw refusal
   }
 
   #send(command: AgentCommand): void {
-    assertOpen(this.#parts)
-    this.actor.send(command)
+    assertOpen(this.#presence)
+    this.#working().send(command)
   }
 
   /** A command of an observer is recorded once the macrostep is over: after a microtask it is. */
   async #recorded(): Promise<void> {
     await Promise.resolve()
-    await this.#parts.session.flush()
+    await this.#presence.flush()
   }
 
   #deliver(kind: 'followup' | 'steer' | 'inject', input: Input, options: DeliverOptions = {}): Receipt {
-    assertOpen(this.#parts)
-    const { session, receipts } = this.#parts
+    assertOpen(this.#presence)
+    const { session, receipts } = this.#working()
     if (session.queuedBytes > MAX_QUEUED_BYTES) throw new Overloaded(session.queuedBytes)
     const message = this.#identify(input, options)
     const before = this.#known(message.id)
     if (before !== undefined) {
-      if (isDeepStrictEqual(before, message)) return receipts.of(message.id) ?? replayReceipt(session, message.id)
+      if (isDeepStrictEqual(before, message)) return receipts.of(message.id) ?? replayReceipt(this.session, message.id)
       throw new DuplicateMessage(message.id)
     }
     const receipt = receipts.track(message.id)
@@ -264,7 +258,7 @@ class AgentFacade implements Agent {
   }
 
   #identify(input: Input, { requestId }: DeliverOptions): UserMessage {
-    const { newId, mask } = this.#parts
+    const { newId, mask } = this.#presence
     const message = toMessage(input, requestId ?? newId(), mask)
     return requestId === undefined || message.id === requestId
       ? message
@@ -273,15 +267,15 @@ class AgentFacade implements Agent {
 
   /** The message recorded or sent under that id; null for one that was never in the inbox. */
   #known(id: string): UserMessage | null | undefined {
-    const standing = this.#parts.session.standingOf(id)
+    const standing = this.#working().session.standingOf(id)
     return standing === undefined ? this.#sent?.get(id) : (standing.message ?? null)
   }
 
   async #whenSettled(holds: () => boolean): Promise<void> {
     do {
       await Promise.resolve()
-      await this.#parts.waiters.until(holds)
-      if (this.status !== 'closed') await this.#parts.session.flush()
+      await this.#presence.waiters.until(holds)
+      if (this.status !== 'closed') await this.#presence.flush()
     } while (!holds())
   }
 }
@@ -295,7 +289,7 @@ async function dropped(receipt: Receipt): Promise<never> {
 }
 
 /** The receipt of a message of an earlier process, or of a turn that is over: told from the log. */
-function replayReceipt(session: Session, id: string): Receipt {
+function replayReceipt(session: SessionView, id: string): Receipt {
   const turns = createTurns()
   const receipts = createReceipts()
   const receipt = receipts.track(id)

@@ -3,7 +3,7 @@ import type { InboxItem } from '../log/events.ts'
 import type { UserMessage } from '../log/messages.ts'
 import type { AgentCommand } from '../machines/commands.ts'
 import { isMessage } from '../machines/evolve.ts'
-import type { AgentSnapshot } from '../machines/fold.ts'
+import type { ChartState } from '../machines/fold.ts'
 import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
 import type { Mask } from '../services/masking/mask.ts'
@@ -12,9 +12,9 @@ import type { Inbox } from './agent.ts'
 import { assertOpen, type Openness } from './assert-open.ts'
 
 export interface InboxParts extends Openness {
-  readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
   readonly newId: () => string
   readonly mask: Mask
+  awake(): { readonly state: ChartState; send(command: AgentCommand): void }
 }
 
 /** The messages that were recorded or sent. */
@@ -37,11 +37,11 @@ class AgentInbox implements Inbox {
   }
 
   get nextTurn(): readonly InboxItem[] {
-    return this.#parts.actor.getSnapshot().context.inbox['next-turn']
+    return this.#parts.awake().state.context.inbox['next-turn']
   }
 
   get nextStep(): readonly InboxItem[] {
-    return this.#parts.actor.getSnapshot().context.inbox['next-step']
+    return this.#parts.awake().state.context.inbox['next-step']
   }
 
   replace(id: string, input: Input): boolean {
@@ -67,7 +67,7 @@ class AgentInbox implements Inbox {
 
   #send(command: AgentCommand): void {
     assertOpen(this.#parts)
-    this.#parts.actor.send(command)
+    this.#parts.awake().send(command)
   }
 
   #isPending(id: string): boolean {

@@ -1,96 +1,97 @@
 /**
  * An agent at work: the session it records in, the chart that decides, and all that follows its macrosteps. Everything
- * that happens goes through the actor. A class, because a thousand agents share its methods; it is the one object that
- * the agent's parts call back to.
+ * that happens goes through the actor. It is made from the log, and goes with a hibernation: what lasts longer is the
+ * presence's. A class, because a thousand agents share its methods; it is the one object that its parts call back to.
  */
-import { BehaviorSubject } from 'rxjs'
-import type { ActorRefFrom } from 'xstate'
 import { InvalidLog, type PawlError } from '../log/errors.ts'
 import type { BoundCause, OnCrash, Recordable, SessionEvent, TurnLimits } from '../log/events.ts'
 import type { Json } from '../log/json.ts'
 import type { CheckpointHolder, Session, SessionOptions } from '../log/session.ts'
-import type { LogStore, Ownership, SummaryUpdate } from '../log/store.ts'
-import type { agentMachine } from '../machines/agent.ts'
-import { type AgentSnapshot, createFold, stateName } from '../machines/fold.ts'
+import type { SummaryUpdate } from '../log/store.ts'
+import type { AgentCommand } from '../machines/commands.ts'
+import { type ChartState, createFold, stateName } from '../machines/fold.ts'
 import type { ChartPorts } from '../machines/live.ts'
+import { resumption } from '../machines/resumption.ts'
 import { callOf } from '../machines/tool-records.ts'
 import type { Clock } from '../services/clock.ts'
-import type { AgentStatus } from '../services/hooks/contract.ts'
-import { createHooks } from '../services/hooks/registry.ts'
-import { createInspection } from '../services/inspect/observer.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
 import { maskError } from '../services/masking/errors.ts'
 import { maskEvent } from '../services/masking/events.ts'
-import type { Mask } from '../services/masking/mask.ts'
-import type { Answer } from '../services/verdicts.ts'
-import type { Agent } from './agent.ts'
+import type { Answer, Verdict } from '../services/verdicts.ts'
 import { createApprovals } from './approvals.ts'
 import { createBudgets } from './budgets.ts'
+import { type AgentRef, createChart } from './chart.ts'
+import { chartHash, VERSION } from './chart-hash.ts'
 import { MAKER, restoredAgent, type SavedAgent, savedAgent } from './checkpoint.ts'
-import { type ClosingParts, createClosing } from './closing.ts'
-import type { Parts } from './facade.ts'
-import { type ForkOptions, forkSession } from './fork.ts'
-import type { MailboxOptions } from './mailbox.ts'
 import { createBatchObserver } from './observers.ts'
-import type { AgentOptions, Checked, Plugin } from './options.ts'
-import { contained, type Disposer, disposeAll } from './plug-ins.ts'
-import { createReceipts } from './receipts.ts'
-import { statusOf, summaryOf } from './status.ts'
-import { createTurnControl, type TurnControlOptions } from './turn-control.ts'
+import type { AgentOptions, Checked } from './options.ts'
+import { createReceipts, type Receipts } from './receipts.ts'
+import { createRuntime, type RuntimeParts, type WorkParts } from './runtime.ts'
+import { summaryOf } from './status.ts'
+import { createTurnControl, type TurnControl, type TurnControlOptions } from './turn-control.ts'
 import { createTurns, type TurnResult } from './turns.ts'
 import { eventDigest, saveUnsaved } from './unsaved.ts'
-import { createWaiters } from './waiters.ts'
 
-/** For who embeds an agent: what is durable, in order. */
+/** For who embeds an agent. */
 export interface Watch {
+  /** What is durable, in order. */
   readonly onDurable?: (event: SessionEvent, ended: TurnResult | undefined) => void
+  /** Where the chart is: once the agent is open, and after each macrostep. */
+  readonly onReached?: (reached: ChartState) => void
 }
 
-/** What an agent is opened with. The ownership is released by closing, or by a defect. */
-export interface LivingOptions {
-  readonly store: LogStore
-  readonly ownership: Ownership
-  readonly options: AgentOptions
-  readonly checked: Checked
-  readonly watch: Watch
+type Folding = ReturnType<typeof createFold>
+
+/** What lasts longer than one agent at work, and what is told of it. */
+export interface LivingParts extends RuntimeParts {
+  readonly options: Pick<AgentOptions, 'fallbackDir'>
+  /** A macrostep is over. */
+  onReached(reached: ChartState): void
+  /** One event more is durable; `ended` is the result of the turn that it ended. */
+  onDurable(event: SessionEvent, ended: TurnResult | undefined): void
+  /** That is all of an append. */
+  onAcknowledged(): void
+  /** The session is lost, or its store failed. */
+  fail(error: PawlError): void
+  /** The chart has a defect. */
+  onDefect(error: unknown): void
 }
 
-/** Made, given to `openSession`, then begun with the session and the actor. */
-export class LivingAgent
-  implements SessionOptions, CheckpointHolder, ChartPorts, TurnControlOptions, ClosingParts, MailboxOptions, Parts
-{
+/** What a hibernation leaves of the agent at work, for the one that comes after it. */
+export interface Kept {
+  /** Somebody waits for them. */
+  readonly receipts: Receipts | undefined
+  /** Its signal was given away. */
+  readonly turn: TurnControl['opened']
+}
+
+/** Made, given to `openSession`, then begun with the session. */
+export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts, TurnControlOptions, WorkParts {
   readonly checked: Checked
-  /** What `turn/start` is stamped with. */
-  readonly limits: TurnLimits
-  readonly storeTimeoutMs: number
   readonly gathers = true
   readonly maker = MAKER
-  readonly hooks
   readonly observer
   readonly approvals = createApprovals()
-  readonly receipts = createReceipts()
-  readonly waiters = createWaiters()
-  readonly closing = createClosing(this)
-  readonly control = createTurnControl(this)
+  readonly receipts
+  readonly control
   readonly budgets
-  readonly status = new BehaviorSubject<AgentStatus>('idle')
-  /** These two come with `begin`, before anything can ask for them. */
+  /** Comes with `begin`, before anything can ask for it. */
   session!: Session
-  actor!: ActorRefFrom<typeof agentMachine>
   /** The conversation still says what the runtime context was told to be. */
   contextStands = false
-  readonly #store: LogStore
-  readonly #ownership: Ownership
-  readonly #watch: Watch
+  readonly #parts: LivingParts
+  readonly #kept: Kept | undefined
   readonly #turns = createTurns()
-  readonly #inspect: AgentOptions['inspect']
-  readonly #fallbackDir: string | undefined
+  /** Where the chart is while it has no actor. */
+  #left: ChartState = AT_FIRST
+  #actor: AgentRef | undefined
+  /** Somebody else may have the actor. */
+  #isShown = false
+  #phase: 'loading' | 'begun' | 'started' | 'stopped' = 'loading'
   /** The turn and the step that were the last to begin. */
   #at: SavedAgent['at'] = NOWHERE
   /** The log folded while it is read; dropped then. */
-  #folding: ReturnType<typeof createFold> | undefined = createFold()
-  #inspection: ((event: SessionEvent) => void) | undefined
-  #disposers: readonly Disposer[] = NO_DISPOSERS
+  #folding: Folding | undefined = createFold()
   #lastReason: string | undefined
   /** What the tail continues that a failing store does not take. */
   #lastDurable: SessionEvent | undefined
@@ -98,33 +99,31 @@ export class LivingAgent
   /** Between the first record of a macrostep and its end: the batch in hand is not whole. */
   #recording = false
   #withFirstRecord: (() => void) | undefined
-  /** The session failed before there was an actor to stop. */
+  /** The session failed before it was begun. */
   #failedEarly: { readonly error: unknown } | undefined
 
-  constructor({ store, ownership, options, checked, watch }: LivingOptions) {
+  constructor(parts: LivingParts, kept?: Kept) {
+    const { checked, hooks } = parts
     this.checked = checked
-    this.limits = Object.freeze({ maxSteps: checked.maxSteps, maxParallelToolCalls: checked.maxParallelToolCalls })
-    this.storeTimeoutMs = checked.storeTimeoutMs
-    this.hooks = createHooks(options.hooks)
-    this.observer = createBatchObserver(this.hooks)
+    this.#parts = parts
+    this.#kept = kept
+    this.observer = createBatchObserver(hooks)
+    this.receipts = kept?.receipts ?? createReceipts()
+    this.control = createTurnControl(this, kept?.turn)
     this.budgets = createBudgets(checked, () => this.#timeUp())
-    this.#store = store
-    this.#ownership = ownership
-    this.#watch = watch
-    this.#inspect = options.inspect
-    this.#fallbackDir = options.fallbackDir
+  }
+
+  /** What `turn/start` is stamped with. */
+  get limits(): TurnLimits {
+    return this.checked.turnLimits
+  }
+
+  get storeTimeoutMs(): number {
+    return this.checked.storeTimeoutMs
   }
 
   get clock(): Clock {
     return this.checked.clock
-  }
-
-  get newId(): () => string {
-    return this.checked.newId
-  }
-
-  get mask(): Mask {
-    return this.checked.mask
   }
 
   get settleTimeoutMs(): number {
@@ -143,7 +142,7 @@ export class LivingAgent
 
   save(): Json {
     return savedAgent({
-      state: this.#folding?.snapshot() ?? this.actor.getSnapshot(),
+      state: this.#folding?.snapshot() ?? this.state,
       at: this.#at,
       lastEvent: this.#lastDurable ?? null,
       lastReason: this.#lastReason ?? null,
@@ -175,13 +174,15 @@ export class LivingAgent
     this.#fold(event)
     this.observer.load(event)
     this.#take(event)
-    this.receipts.place(event, this.#turns.place(event))
+    const ended = this.#turns.place(event)
+    // Receipts that were kept were told of it when it became durable.
+    if (this.receipts !== this.#kept?.receipts) this.receipts.place(event, ended)
   }
 
   onSealed(events: readonly SessionEvent[]): void {
     for (const event of events) this.#take(event)
     // Before observers are told: what their commands bring about is another batch.
-    this.#summary = summaryOf(this.actor.getSnapshot())
+    this.#summary = summaryOf(this.state)
     this.observer.tell(events)
   }
 
@@ -190,22 +191,19 @@ export class LivingAgent
     for (const event of events) {
       const ended = this.#turns.place(event)
       this.receipts.place(event, ended)
-      this.#inspection?.(event)
-      this.#watch.onDurable?.(event, ended)
+      this.#parts.onDurable(event, ended)
     }
-    this.waiters.look()
+    this.#parts.onAcknowledged()
   }
 
   onFailed(error: PawlError): void {
-    if (this.actor === undefined) {
+    if (this.#phase === 'loading') {
       this.#failedEarly = { error }
       return
     }
     // First, because whoever is told of the failure may end the process.
     this.#keepUnsaved(error)
-    this.die(error)
-    // Dead, it only keeps the session from whoever would carry it on.
-    void this.#ownership.release().catch(() => {})
+    this.#parts.fail(error)
   }
 
   summary(): SummaryUpdate {
@@ -222,19 +220,19 @@ export class LivingAgent
 
   /** Limits count each delta as it comes, and observers are told of it. */
   eager(): boolean {
-    return this.budgets.limits !== undefined || this.hooks.has('session/event')
+    return this.budgets.limits !== undefined || this.#parts.hooks.has('session/event')
   }
 
   masked(type: string, data: Json): Json {
-    return maskEvent(this.mask, type, data)
+    return maskEvent(this.checked.mask, type, data)
   }
 
   maskError(error: PawlError): void {
-    maskError(this.mask, error)
+    maskError(this.checked.mask, error)
   }
 
   mayReplace(): boolean {
-    const { value } = this.actor.getSnapshot()
+    const { value } = this.state
     return value !== 'toolExec' && typeof value === 'string'
   }
 
@@ -249,34 +247,104 @@ export class LivingAgent
 
   // From loading to the start.
 
-  /** The state the log left. @throws the failure of a session that was lost meanwhile */
-  loaded(): AgentSnapshot {
+  /** The log was read, by the fold that is returned. @throws the failure of a session that was lost meanwhile */
+  begin(session: Session, phase: 'begun' | 'started' | 'stopped' = 'begun'): Folding {
     if (this.#failedEarly !== undefined) throw this.#failedEarly.error
-    return (this.#folding ?? createFold()).snapshot()
-  }
-
-  begin(session: Session, actor: ActorRefFrom<typeof agentMachine>, snapshot: AgentSnapshot): void {
-    this.session = session
-    this.actor = actor
-    if (this.#inspect && this.#folding) {
-      this.#inspection = createInspection({ inspect: this.#inspect, actorRef: actor, folding: this.#folding })
-    }
+    const folding = this.#folding ?? createFold()
     this.#folding = undefined
-    this.status.next(statusOf(snapshot))
-    actor.subscribe(this)
+    this.session = session
+    this.#left = stateOf(folding.snapshot())
+    this.#phase = phase
+    return folding
   }
 
-  async plugIn(agent: Agent, plugins: readonly Plugin[]): Promise<void> {
-    for (const plugin of plugins) {
-      // One before it closed the agent, which may be over already.
-      if (this.closing.begun) return
-      await contained('a plug-in', () => {
-        const given: unknown = plugin(agent)
-        if (typeof given === 'function') this.#disposers = [...this.#disposers, given as Disposer]
-        // One that takes its time is not waited for; what it fails with is heard all the same.
-        else if (given instanceof Promise) void contained('a plug-in', () => given)
-      })
+  /** What it was sent until now happens. */
+  start(): void {
+    this.#phase = 'started'
+    this.#actor?.start()
+  }
+
+  // The chart.
+
+  get state(): ChartState {
+    return this.#actor?.getSnapshot() ?? this.#left
+  }
+
+  /** Nothing of the chart runs: it has no actor. */
+  get isLying(): boolean {
+    return this.#actor === undefined
+  }
+
+  send(command: AgentCommand | Verdict): void {
+    if (this.#phase !== 'stopped') this.#raised().send(command)
+  }
+
+  /** The actor for somebody else: from here on it is there as long as this is. */
+  shownActor(): AgentRef {
+    this.#isShown = true
+    return this.#raised()
+  }
+
+  /** Carries on what waits, if anything does: the chart gets its actor again. */
+  raise(): void {
+    this.#raised()
+  }
+
+  /** An agent at rest needs no actor until something is to move it; a fresh one has none yet. */
+  #raised(): AgentRef {
+    if (this.#actor !== undefined) return this.#actor
+    const actor = createChart(this.#left, this, createRuntime(this.#parts, this))
+    this.#actor = actor
+    actor.subscribe(this)
+    if (this.#phase === 'started') this.#resume(actor)
+    else if (this.#phase === 'stopped') {
+      actor.start()
+      actor.stop()
     }
+    return actor
+  }
+
+  /** A turn that waits was suspended, and is carried on whatever the options say of one that a crash cut short. */
+  #resume(actor: AgentRef): void {
+    const resumed = resumption(this.#left, { recovery: 'continue', maxResumes: this.checked.maxResumes })
+    if (resumed !== undefined) {
+      actor.send({ type: 'command.resume', resumed: { ...resumed, version: VERSION, chart: chartHash } })
+    }
+    actor.start()
+  }
+
+  /** At rest, the actor goes, and with it what the services kept for the next turn, unless somebody has it. */
+  slim(): void {
+    if (!this.#isShown && this.#phase === 'started' && !this.#recording && this.state.value === 'idle') this.layDown()
+  }
+
+  /** The actor goes. A turn that waits is suspended first. */
+  layDown(): void {
+    this.suspend()
+    const actor = this.#actor
+    if (actor === undefined) return
+    this.#left = stateOf(actor.getSnapshot())
+    this.#actor = undefined
+    actor.stop()
+  }
+
+  /** Records that an open turn is left to whoever carries it on, unless it was. */
+  suspend(): void {
+    if (this.#actor !== undefined && this.state.value !== 'idle') this.#actor.send({ type: 'command.suspend' })
+  }
+
+  /** Nothing more happens. */
+  stop(): void {
+    this.#phase = 'stopped'
+    this.budgets.arm(false, 0)
+    this.#actor?.stop()
+  }
+
+  /** What is still needed of it once it is gone. */
+  kept(): Kept | undefined {
+    const receipts = this.receipts.isEmpty ? undefined : this.receipts
+    const turn = this.control.opened
+    return receipts === undefined && turn === undefined ? undefined : { receipts, turn }
   }
 
   // What the chart does.
@@ -310,56 +378,25 @@ export class LivingAgent
   }
 
   onSettleTimeout(partial: Answer | undefined): void {
-    const { turn } = this.actor.getSnapshot().context
+    const { turn } = this.state.context
     const message = `The hook did not answer within ${this.settleTimeoutMs} ms of the cancel: it is left behind`
     for (const { hook, at, inCore } of this.control.open.asked) {
       if (inCore) continue
       this.session.append({ type: 'agent/hook-failed', data: { hook, ...at, error: { code: 'TIMEOUT', message } } })
     }
-    this.actor.send({ type: 'verdict.settle', turn, ...(partial === undefined ? {} : { partial }) })
+    this.send({ type: 'verdict.settle', turn, ...(partial === undefined ? {} : { partial }) })
   }
 
   // What its parts ask for.
 
   stopFor(cause: BoundCause): void {
-    const { turn } = this.actor.getSnapshot().context
-    this.actor.send({ type: 'command.cancel', cause, keepInbox: true, turn })
+    const { turn } = this.state.context
+    this.send({ type: 'command.cancel', cause, keepInbox: true, turn })
   }
 
   onCrashOf(callId: string): OnCrash {
-    const name = callOf(this.actor.getSnapshot().context, callId)?.name ?? ''
+    const name = callOf(this.state.context, callId)?.name ?? ''
     return this.checked.tools.get(name)?.onCrash ?? 'unknown'
-  }
-
-  fork(options?: ForkOptions): Promise<{ sessionId: string }> {
-    const { session, newId, storeTimeoutMs } = this
-    return forkSession({ store: this.#store, session, newId, storeTimeoutMs }, options)
-  }
-
-  // How it ends.
-
-  onStopped(reason: unknown): void {
-    this.budgets.arm(false, 0)
-    this.control.abandon(reason)
-    this.receipts.fail(reason)
-  }
-
-  async onClosed(): Promise<void> {
-    this.#setStatus('closed')
-    this.status.complete()
-    this.waiters.look()
-    await disposeAll(this.#disposers, this)
-  }
-
-  die(error: unknown): void {
-    if (this.#isOver()) return
-    this.budgets.arm(false, 0)
-    this.actor.stop()
-    this.closing.fail(error)
-    this.control.abandon(error)
-    this.#setStatus('failed')
-    this.receipts.fail(error)
-    this.waiters.fail(error)
   }
 
   #keepUnsaved(failure: PawlError): void {
@@ -367,28 +404,21 @@ export class LivingAgent
     const after = this.#lastDurable === undefined ? null : eventDigest(this.#lastDurable)
     const events = this.session.unflushed()
     const tail = { format: 1, sessionId, createdAt: header.createdAt, epoch, expectedSeq, after, events } as const
-    saveUnsaved(tail, failure, this.#fallbackDir)
+    saveUnsaved(tail, failure, this.#parts.options.fallbackDir)
   }
 
   // What the actor tells.
 
   /** A macrostep is over. */
-  next(reached: AgentSnapshot): void {
-    this.#settled(reached)
+  next(reached: ChartState): void {
+    this.#recording = false
+    this.session.seal()
+    this.#parts.onReached(reached)
   }
 
   /** A defect: the batch in hand was never whole, so it is not kept, and neither is the claim to the log. */
   error(error: unknown): void {
-    this.die(error)
-    void this.#ownership.release().catch(() => {})
-  }
-
-  #settled(reached: AgentSnapshot): void {
-    this.#recording = false
-    this.session.seal()
-    this.#setStatus(statusOf(reached))
-    this.budgets.arm(this.status.value === 'running', reached.context.turn)
-    this.waiters.look()
+    this.#parts.onDefect(error)
   }
 
   #take(event: SessionEvent): void {
@@ -408,18 +438,12 @@ export class LivingAgent
     const limit = this.budgets.limits?.reached(this.now())
     if (limit !== undefined) this.stopFor({ kind: 'limit', limit })
   }
-
-  #isOver(): boolean {
-    return this.status.value === 'failed' || this.status.value === 'closed'
-  }
-
-  #setStatus(next: AgentStatus): void {
-    if (this.status.value === next || this.#isOver()) return
-    this.status.next(next)
-    this.hooks.tell('agent/status', next)
-  }
 }
 
+const AT_FIRST: ChartState = createFold().snapshot()
+
+/** A snapshot holds more than it takes to make another. */
+const stateOf = (reached: ChartState): ChartState =>
+  reached === AT_FIRST ? AT_FIRST : { value: reached.value, context: reached.context }
 const NOWHERE: SavedAgent['at'] = Object.freeze({ turn: 0, step: 0 })
-const NO_DISPOSERS: readonly Disposer[] = Object.freeze([])
 const NO_SUMMARY: SummaryUpdate = Object.freeze({})

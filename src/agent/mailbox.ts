@@ -6,7 +6,8 @@ import type { UserMessage } from '../log/messages.ts'
 import type { Session } from '../log/session.ts'
 import type { CommandOutcome, PostedCommand } from '../log/store.ts'
 import type { AgentCommand, CancelCommand } from '../machines/commands.ts'
-import type { AgentSnapshot } from '../machines/fold.ts'
+import type { ChartState } from '../machines/fold.ts'
+import type { Clock } from '../services/clock.ts'
 import { DuplicateMessage } from '../services/errors.ts'
 import { toMessage } from '../services/input.ts'
 import type { Mask } from '../services/masking/mask.ts'
@@ -15,11 +16,18 @@ import { checkedCause, checkedWords } from './checked.ts'
 
 export interface MailboxOptions {
   readonly closing: { readonly begun: boolean }
+  readonly mask: Mask
+  readonly clock: Pick<Clock, 'now'>
+  checkOwner(): void
+  awake(): MailboxOwner
+}
+
+/** The agent at work, as its mailbox knows it. */
+interface MailboxOwner {
   readonly session: Session
   readonly approvals: Approvals
-  readonly mask: Mask
-  readonly actor: { getSnapshot(): AgentSnapshot; send(command: AgentCommand): void }
-  now(): number
+  readonly state: ChartState
+  send(command: AgentCommand): void
   onCrashOf(callId: string): OnCrash
 }
 
@@ -30,6 +38,8 @@ export interface Mailbox {
   takeCancel(cancel: OpeningCancel): void
   /** Takes commands as they come, to their end; `onFailure` is told what the store throws. */
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void
+  /** Takes no more of them: one that is on its way waits for whoever serves next. */
+  stop(): void
 }
 
 export interface OpeningCancel {
@@ -48,13 +58,14 @@ class AgentMailbox implements Mailbox {
   readonly #options: MailboxOptions
   /** Ids of commands; made with the first. */
   #handled: Set<string> | undefined
+  #isStopped = false
 
   constructor(options: MailboxOptions) {
     this.#options = options
   }
 
   openingCancel(posted: readonly PostedCommand[]): OpeningCancel | undefined {
-    const { value, context } = this.#options.actor.getSnapshot()
+    const { value, context } = this.#options.awake().state
     const found = posted.find((one) => one.kind === 'cancel' && one.turn === context.turn)
     if (found?.kind !== 'cancel' || value === 'idle') return undefined
     const command = unlessRefused(() => ({
@@ -67,15 +78,16 @@ class AgentMailbox implements Mailbox {
 
   takeCancel({ id }: OpeningCancel): void {
     this.#isNew(id)
-    this.#options.session.take(id, { kind: 'taken' })
+    this.#options.awake().session.take(id, { kind: 'taken' })
   }
 
   serve(commands: AsyncIterable<PostedCommand>, onFailure: (error: unknown) => void): void {
     const iterator = commands[Symbol.asyncIterator]()
     // One promise waits, and no suspended function with it: idle agents do little else.
     const take = ({ done, value }: IteratorResult<PostedCommand>): void => {
+      if (this.#isStopped) return
       // There are no more commands for an owner that is one no more.
-      if (done) this.#options.session.checkOwner()
+      if (done) this.#options.checkOwner()
       // What comes while the agent closes is left to the next owner.
       if (done || this.#options.closing.begun) return
       try {
@@ -88,6 +100,10 @@ class AgentMailbox implements Mailbox {
     iterator.next().then(take, onFailure)
   }
 
+  stop(): void {
+    this.#isStopped = true
+  }
+
   /** Notes the id. */
   #isNew(id: string): boolean {
     this.#handled ??= new Set()
@@ -96,8 +112,9 @@ class AgentMailbox implements Mailbox {
   }
 
   #handle(posted: PostedCommand): void {
-    const { session, actor } = this.#options
-    const decision = unlessRefused(() => decide(this.#options, posted))
+    const owner = this.#options.awake()
+    const { session } = owner
+    const decision = unlessRefused(() => decide(this.#options, owner, posted))
     if (decision.kind !== 'accepted') {
       session.take(posted.id, decision)
       session.seal()
@@ -105,18 +122,18 @@ class AgentMailbox implements Mailbox {
     }
     // In hand before the command records: both are one append.
     session.take(posted.id, { kind: 'taken' })
-    actor.send(decision.command)
+    owner.send(decision.command)
     session.seal()
   }
 }
 
-function decide(options: MailboxOptions, posted: PostedCommand): Decision {
-  const { value, context } = options.actor.getSnapshot()
+function decide({ mask, clock }: MailboxOptions, owner: MailboxOwner, posted: PostedCommand): Decision {
+  const { value, context } = owner.state
   switch (posted.kind) {
     case 'followup':
     case 'steer':
     case 'inject':
-      return decideMessage(options, posted.kind, posted.message)
+      return decideMessage(owner.session, mask, posted)
     case 'cancel':
       if (posted.turn === context.turn && value !== 'idle') {
         const keep = posted.keepInbox ? { keepInbox: true } : {}
@@ -131,12 +148,12 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
     case 'approve':
     case 'deny': {
       const { callId, run } = posted
-      const refusal = options.approvals.refusal(context, posted, options.now())
+      const refusal = owner.approvals.refusal(context, posted, clock.now())
       if (refusal !== undefined) return refused(refusal.code, refusal.message)
       const words = checkedWords(posted)
       if (posted.kind === 'deny') return accepted({ type: 'command.deny', callId, run, ...words })
       const by = words.by === undefined ? {} : { by: words.by }
-      return accepted({ type: 'command.approve', callId, run, onCrash: options.onCrashOf(callId), ...by })
+      return accepted({ type: 'command.approve', callId, run, onCrash: owner.onCrashOf(callId), ...by })
     }
     case 'wake':
       return accepted({ type: 'command.wake' })
@@ -147,11 +164,9 @@ function decide(options: MailboxOptions, posted: PostedCommand): Decision {
 
 const accepted = (command: AgentCommand): Decision => ({ kind: 'accepted', command })
 
-function decideMessage(
-  { session, mask }: MailboxOptions,
-  kind: 'followup' | 'steer' | 'inject',
-  posted: UserMessage,
-): Decision {
+type PostedMessage = Extract<PostedCommand, { readonly message: UserMessage }>
+
+function decideMessage(session: Session, mask: Mask, { kind, message: posted }: PostedMessage): Decision {
   const message = toMessage(posted, posted.id, mask)
   const known = session.standingOf(message.id)
   if (known === undefined) return accepted({ type: `command.${kind}`, message })

@@ -1,5 +1,6 @@
 /** What an agent is made with: the public options, checked once, so that nothing later has to doubt them. */
 import type { InspectionEvent } from 'xstate'
+import type { TurnLimits } from '../log/events.ts'
 import { STORE_TIMEOUT_MS } from '../log/patience.ts'
 import type { LogStore } from '../log/store.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from '../services/clock.ts'
@@ -73,6 +74,11 @@ export interface AgentOptions {
   readonly fallbackDir?: string
   /** ms that the store has for each answer, and for each event of a log that is read; 30,000. */
   readonly storeTimeoutMs?: number
+  /**
+   * ms at rest, or waiting for an approval or a retry that is longer off, after which the agent hibernates; never by
+   * default. As `agent.hibernate()`.
+   */
+  readonly idleAfterMs?: number
   readonly clock?: Clock
   /** 0 to 1. */
   readonly random?: () => number
@@ -86,10 +92,11 @@ export interface Checked {
   /** `model` first; no two of the same provider and model. */
   readonly adapters: readonly ModelAdapter[]
   readonly tools: ReadonlyMap<string, Tool>
-  readonly maxSteps: number
-  readonly maxParallelToolCalls: number
+  /** What each `turn/start` is stamped with. */
+  readonly turnLimits: TurnLimits
   readonly settleTimeoutMs: number
   readonly storeTimeoutMs: number
+  readonly idleAfterMs: number | undefined
   readonly recovery: 'continue' | 'interrupt'
   readonly maxResumes: number
   readonly limits: ScopedBounds | undefined
@@ -103,13 +110,14 @@ export interface Checked {
 /** @throws InvalidOption naming the first option that cannot be. */
 export function checkOptions(options: AgentOptions): Checked {
   const { maxSteps = 50, maxParallelToolCalls = 10, settleTimeoutMs = 10_000, maxResumes = 3 } = options
-  const { recovery = 'continue', storeTimeoutMs = STORE_TIMEOUT_MS, sessionId, maxTokens } = options
+  const { recovery = 'continue', storeTimeoutMs = STORE_TIMEOUT_MS, sessionId, maxTokens, idleAfterMs } = options
   demand('maxSteps', isCount(maxSteps), 'a whole number of at least 1')
   demand('maxParallelToolCalls', isCount(maxParallelToolCalls), 'a whole number of at least 1')
   demand('maxTokens', maxTokens === undefined || isCount(maxTokens), 'a whole number of at least 1')
   demand('maxResumes', maxResumes === 0 || isCount(maxResumes), 'a whole number of at least 0')
   demand('settleTimeoutMs', isDelay(settleTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
   demand('storeTimeoutMs', isDelay(storeTimeoutMs), `ms above 0, at most ${MAX_TIMER_MS}`)
+  demand('idleAfterMs', idleAfterMs === undefined || isDelay(idleAfterMs), `ms above 0, at most ${MAX_TIMER_MS}`)
   demand('recovery', recovery === 'continue' || recovery === 'interrupt', '"continue" or "interrupt"')
   demand('sessionId', sessionId === undefined || isName(sessionId), 'text of 1 to 256 characters')
   demand('fallbackDir', options.fallbackDir !== '', 'the path of a folder')
@@ -118,10 +126,10 @@ export function checkOptions(options: AgentOptions): Checked {
     settings: settingsOf(options),
     adapters: adaptersOf(options),
     tools: toolsOf(options.tools ?? []),
-    maxSteps,
-    maxParallelToolCalls,
+    turnLimits: Object.freeze({ maxSteps, maxParallelToolCalls }),
     settleTimeoutMs,
     storeTimeoutMs,
+    idleAfterMs,
     recovery,
     maxResumes,
     limits: limitsOf(options),

@@ -66,6 +66,8 @@ export interface Receipts {
   track(id: string): Receipt
   /** The receipt of a message that is not settled yet. */
   of(id: string): Receipt | undefined
+  /** Nobody has one that is not settled. */
+  readonly isEmpty: boolean
   /** Takes the next durable event; `ended` is the result of the turn it ended. */
   place(event: SessionEvent, ended: TurnResult | undefined): void
   /** Where the log that a checkpoint covers left off; before any event. */
@@ -96,6 +98,10 @@ class AgentReceipts implements Receipts {
   of(id: string): Receipt | undefined {
     const one = this.#tracked?.get(id)
     return one && receiptOf(one)
+  }
+
+  get isEmpty(): boolean {
+    return this.#tracked === undefined
   }
 
   place(event: SessionEvent, ended: TurnResult | undefined): void {

@@ -150,7 +150,8 @@ async function carryOver(
   return owner.head + events.length
 }
 
-const withHead = (owner: Ownership, head: number): Ownership => ({
+/** The same ownership of a log that has grown. */
+export const withHead = (owner: Ownership, head: number): Ownership => ({
   header: owner.header,
   epoch: owner.epoch,
   head,
@@ -163,8 +164,9 @@ const withHead = (owner: Ownership, head: number): Ownership => ({
 })
 
 /** What a store leaves out stays out. */
-const checkpointsOf = (owner: Ownership): Pick<Ownership, 'checkpoint' | 'keep' | 'keepEvery'> => ({
+const checkpointsOf = (owner: Ownership): Pick<Ownership, 'checkpoint' | 'checkpointNow' | 'keep' | 'keepEvery'> => ({
   ...(owner.checkpoint === undefined ? {} : { checkpoint: () => owner.checkpoint?.() ?? Promise.resolve(undefined) }),
+  ...(owner.checkpointNow === undefined ? {} : { checkpointNow: () => owner.checkpointNow?.() }),
   ...(owner.keep === undefined ? {} : { keep: (checkpoint) => owner.keep?.(checkpoint) ?? Promise.resolve() }),
   ...(owner.keepEvery === undefined ? {} : { keepEvery: owner.keepEvery }),
 })

@@ -1,4 +1,4 @@
-/** What the services of one agent work with, told from the agent at work. */
+/** What the services of one agent work with. One that was left behind may ask after a hibernation, and wakes the agent. */
 import { createRequestDigester } from '../log/digest.ts'
 import type { BoundCause, KnownEvent, Recordable, SessionEvent } from '../log/events.ts'
 import type { StreamChunk, UserMessage } from '../log/messages.ts'
@@ -12,113 +12,148 @@ import type { AgentRuntime, OpenTurn, Settings } from '../services/runtime.ts'
 import type { Tool, ToolReceipt } from '../services/tools/contract.ts'
 import type { OfAttempt } from '../services/verdicts.ts'
 import type { Agent } from './agent.ts'
-import type { LivingAgent } from './living.ts'
+import type { BatchObserver } from './observers.ts'
+import type { Checked } from './options.ts'
 
-export const createRuntime = (living: LivingAgent, agent: Agent): AgentRuntime => new LivingRuntime(living, agent)
+/** The agent as its services know it. */
+export interface RuntimeParts {
+  readonly checked: Checked
+  readonly hooks: HookRegistry
+  readonly closing: AgentRuntime['closing']
+  readonly holder: Pick<Agent, 'steer' | 'inject'>
+  /** The request header was logged by this process. */
+  headerLogged: boolean
+  /** The agent at work, woken if it sleeps; undefined once there is none. */
+  working(): WorkParts | undefined
+}
+
+/** The agent at work, as its services know it. */
+export interface WorkParts {
+  readonly session: Session
+  readonly control: { readonly open: OpenTurn }
+  readonly budgets: { readonly limits: Limits | undefined; readonly repeats: RepeatGuard | undefined }
+  readonly observer: BatchObserver
+  readonly contextStands: boolean
+  stopFor(cause: BoundCause): void
+}
+
+/** `first` is who was at work when the services were begun. */
+export const createRuntime = (parts: RuntimeParts, first: WorkParts): AgentRuntime => new ServiceRuntime(parts, first)
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
-class LivingRuntime implements AgentRuntime {
-  readonly #living: LivingAgent
-  readonly #agent: Agent
+class ServiceRuntime implements AgentRuntime {
+  readonly #parts: RuntimeParts
+  readonly #first: WorkParts
   readonly digester = createRequestDigester()
-  headerLogged = false
 
-  constructor(living: LivingAgent, agent: Agent) {
-    this.#living = living
-    this.#agent = agent
+  constructor(parts: RuntimeParts, first: WorkParts) {
+    this.#parts = parts
+    this.#first = first
+  }
+
+  get #work(): WorkParts {
+    return this.#parts.working() ?? this.#first
   }
 
   get session(): Session {
-    return this.#living.session
+    return this.#work.session
   }
 
   get clock(): Clock {
-    return this.#living.checked.clock
+    return this.#parts.checked.clock
   }
 
   get random(): () => number {
-    return this.#living.checked.random
+    return this.#parts.checked.random
   }
 
   get newId(): () => string {
-    return this.#living.checked.newId
+    return this.#parts.checked.newId
   }
 
   get settings(): Settings {
-    return this.#living.checked.settings
+    return this.#parts.checked.settings
   }
 
   get mask(): Mask {
-    return this.#living.mask
+    return this.#parts.checked.mask
   }
 
   get hooks(): HookRegistry {
-    return this.#living.hooks
+    return this.#parts.hooks
   }
 
   get tools(): ReadonlyMap<string, Tool> {
-    return this.#living.checked.tools
+    return this.#parts.checked.tools
   }
 
   get turn(): OpenTurn {
-    return this.#living.control.open
+    return this.#work.control.open
   }
 
   get closing(): AgentRuntime['closing'] {
-    return this.#living.closing
+    return this.#parts.closing
   }
 
   get limits(): Limits | undefined {
-    return this.#living.budgets.limits
+    return this.#work.budgets.limits
   }
 
   get repeats(): RepeatGuard | undefined {
-    return this.#living.budgets.repeats
+    return this.#work.budgets.repeats
   }
 
   get contextStands(): boolean {
-    return this.#living.contextStands
+    return this.#work.contextStands
+  }
+
+  get headerLogged(): boolean {
+    return this.#parts.headerLogged
+  }
+
+  set headerLogged(logged: boolean) {
+    this.#parts.headerLogged = logged
   }
 
   adapterOf(provider: string, model: string): ModelAdapter | undefined {
-    return this.#living.checked.adapters.find((one) => one.provider === provider && one.model === model)
+    return this.#parts.checked.adapters.find((one) => one.provider === provider && one.model === model)
   }
 
   /** A service left behind may still speak while the suspension is being written: nothing may follow that. */
   append(event: Recordable): SessionEvent {
     if (this.closing.aborted) throw this.closing.signal.reason
-    return this.#living.session.append(event)
+    return this.session.append(event)
   }
 
   appendOwn(event: Recordable): SessionEvent {
     if (this.closing.aborted) throw this.closing.signal.reason
-    const { session } = this.#living
+    const { session } = this
     const [recorded] = session.recordOwn([event])
     session.seal()
-    return recorded as SessionEvent
+    return recorded!
   }
 
   appendChunk(place: OfAttempt, chunk: StreamChunk, request?: string): KnownEvent<'assistant/chunk'> {
     if (this.closing.aborted) throw this.closing.signal.reason
-    return this.#living.session.appendChunk(place, chunk, request)
+    return this.session.appendChunk(place, chunk, request)
   }
 
   steer(message: UserMessage): ToolReceipt {
-    return this.#agent.steer(message)
+    return this.#parts.holder.steer(message)
   }
 
   inject(message: UserMessage): ToolReceipt {
-    return this.#agent.inject(message)
+    return this.#parts.holder.inject(message)
   }
 
   stopFor(cause: BoundCause): void {
-    this.#living.stopFor(cause)
+    this.#work.stopFor(cause)
   }
 
   /** Nobody watches. */
   progress(): void {}
 
   noteError(error: unknown): void {
-    this.#living.observer.noteError(error)
+    this.#work.observer.noteError(error)
   }
 }

@@ -2,7 +2,7 @@
 import type { Observable } from 'rxjs'
 import type { SessionEvent } from '../log/events.ts'
 import type { Message } from '../log/messages.ts'
-import type { ReadOptions, Session } from '../log/session.ts'
+import { observableOf, type ReadOptions, type Session } from '../log/session.ts'
 import type { SessionHeader } from '../log/store.ts'
 import { toMessage } from '../services/input.ts'
 import { maskingErrors } from '../services/masking/errors.ts'
@@ -11,9 +11,14 @@ import type { SessionView } from './agent.ts'
 import { assertOpen, type Openness } from './assert-open.ts'
 
 export interface ViewParts extends Openness {
-  readonly session: Session
+  readonly header: SessionHeader
+  readonly head: number
   readonly newId: () => string
   readonly mask: Mask
+  /** Wakes nobody. */
+  events(options?: ReadOptions): AsyncIterable<SessionEvent>
+  flush(): Promise<void>
+  awake(): { readonly session: Session }
 }
 
 export const createSessionView = (parts: ViewParts): SessionView => new AgentSessionView(parts)
@@ -21,42 +26,47 @@ export const createSessionView = (parts: ViewParts): SessionView => new AgentSes
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentSessionView implements SessionView {
   readonly #parts: ViewParts
-  readonly id: string
-  readonly header: SessionHeader
 
   constructor(parts: ViewParts) {
     this.#parts = parts
-    this.id = parts.session.id
-    this.header = parts.session.header
   }
+
+  get id(): string {
+    return this.#parts.id
+  }
+
+  get header(): SessionHeader {
+    return this.#parts.header
+  }
+
   get head(): number {
-    return this.#parts.session.head
+    return this.#parts.head
   }
 
   get events$(): Observable<SessionEvent> {
-    return this.#parts.session.events$
+    return observableOf((signal) => this.events({ live: true, signal }))
   }
 
   events(options?: ReadOptions): AsyncIterable<SessionEvent> {
-    return this.#parts.session.events(options)
+    return this.#parts.events(options)
   }
 
   messages(): readonly Message[] {
-    return this.#parts.session.messages()
+    return this.#parts.awake().session.messages()
   }
 
   flush(): Promise<void> {
-    return this.#parts.session.flush()
+    return this.#parts.flush()
   }
 
   note(type: string, data: unknown): SessionEvent {
-    const { session, mask } = this.#parts
-    return maskingErrors(mask, () => session.note(type, data))
+    const { session } = this.#parts.awake()
+    return maskingErrors(this.#parts.mask, () => session.note(type, data))
   }
 
   replace({ start, end, message }: Parameters<SessionView['replace']>[0]): SessionEvent {
-    const { session, newId, mask } = this.#parts
+    const { newId, mask } = this.#parts
     assertOpen(this.#parts)
-    return session.replace({ start, end, message: toMessage(message, newId(), mask) })
+    return this.#parts.awake().session.replace({ start, end, message: toMessage(message, newId(), mask) })
   }
 }

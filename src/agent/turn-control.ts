@@ -7,6 +7,8 @@ import type { Answer } from '../services/verdicts.ts'
 
 export interface TurnControl {
   readonly open: OpenTurn
+  /** The same, if anybody has asked for it. */
+  readonly opened: OpenTurn | undefined
   openTurn(): void
   abortTurn(): void
   closeTurn(): void
@@ -21,7 +23,9 @@ export interface TurnControlOptions {
   onSettleTimeout(partial: Answer | undefined): void
 }
 
-export const createTurnControl = (options: TurnControlOptions): TurnControl => new AgentTurnControl(options)
+/** `opened` is the open turn of the agent at work before. */
+export const createTurnControl = (options: TurnControlOptions, opened?: OpenTurn): TurnControl =>
+  new AgentTurnControl(options, opened)
 
 /** A class for its signal, which is made when somebody asks: an idle agent has none. */
 class ControlledTurn implements OpenTurn {
@@ -56,14 +60,19 @@ class ControlledTurn implements OpenTurn {
 class AgentTurnControl implements TurnControl {
   readonly #options: TurnControlOptions
   /** Made when it is asked for: an idle agent has none. */
-  #open: ControlledTurn | undefined
+  #open: OpenTurn | undefined
   #timer: unknown
 
-  constructor(options: TurnControlOptions) {
+  constructor(options: TurnControlOptions, opened: OpenTurn | undefined) {
     this.#options = options
+    this.#open = opened
   }
 
-  get open(): ControlledTurn {
+  get opened(): OpenTurn | undefined {
+    return this.#open
+  }
+
+  get open(): OpenTurn {
     this.#open ??= new ControlledTurn()
     return this.#open
   }

@@ -14,18 +14,20 @@ import type { SummaryState } from './projections/summary.ts'
 import type { UsageState } from './projections/usage.ts'
 import type { RequestHeader } from './requests.ts'
 import { type Checkpoints, createCheckpoints } from './session/checkpoints.ts'
-import type { ChunkPlace, ReadOptions, Session, SessionOptions } from './session/contract.ts'
+import type { ChunkPlace, Left, ReadOptions, Session, SessionOptions } from './session/contract.ts'
 import { asPawlError, report } from './session/failure.ts'
 import type { Folded } from './session/folded.ts'
-import { createFeed, type Feed } from './session/follow.ts'
-import { type Loaded, load } from './session/load.ts'
+import { createFeed, type Durable, type Feed } from './session/follow.ts'
+import { type Loaded, type LoadOptions, load, loadNow } from './session/load.ts'
 import { createRecorder, type Note, type Recorder } from './session/recorder.ts'
 import type { MessageRecord } from './session/standings.ts'
 import { quiet } from './session/waiters.ts'
 import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
-export type { CheckpointHolder, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
+export type { CheckpointHolder, Left, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
+export { asPawlError } from './session/failure.ts'
+export type { Feed } from './session/follow.ts'
 
 const WINDOW_MS = 20
 
@@ -35,13 +37,29 @@ const WINDOW_MS = 20
  * caller's to release then.
  */
 export async function openSession(store: LogStore, ownership: Ownership, options: SessionOptions): Promise<Session> {
-  const loaded = await load(store, ownership, {
-    patience: sessionPatience(options.storeTimeoutMs),
-    deltas: options.countsDeltas?.() !== false,
-    onLoaded: (event) => options.onLoaded?.(event),
-    checkpoints: options.checkpoints,
-  })
+  const loaded = await load(store, ownership, loadOptions(options))
   return new OwnedSession(store, ownership, loaded, options)
+}
+
+/**
+ * As `openSession`, without waiting, for an owner that left the session before.
+ * @throws StoreFailure too for a store that does not read without waiting.
+ */
+export function reopenSession(store: LogStore, ownership: Ownership, options: SessionOptions, left: Left): Session {
+  return new OwnedSession(store, ownership, loadNow(store, ownership, loadOptions(options)), options, left)
+}
+
+const loadOptions = (options: SessionOptions): LoadOptions => ({
+  patience: sessionPatience(options.storeTimeoutMs),
+  deltas: options.countsDeltas?.() !== false,
+  onLoaded: (event) => options.onLoaded?.(event),
+  checkpoints: options.checkpoints,
+})
+
+/** Durable events of a session as far as `durable` says, for readers that outlast whoever records. */
+export function openFeed(store: LogStore, id: string, durable: Durable, timeoutMs: number | undefined): Feed {
+  const patience = sessionPatience(timeoutMs)
+  return createFeed((from) => itemsInTime(store.read(id, { from }), `read session "${id}"`, patience), durable)
 }
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
@@ -51,23 +69,32 @@ class OwnedSession implements Session, WriterObserver {
   readonly epoch: number
   readonly #ownership: Ownership
   readonly #options: SessionOptions
+  readonly #store: LogStore
   readonly #folded: Folded
-  readonly #feed: Feed
   readonly #writer: Writer
   readonly #recorder: Recorder
   readonly #checkpoints: Checkpoints | undefined
   readonly #failed = new LazyAbort()
+  /** Made with the first reader. */
+  #feed: Feed | undefined
   #onLost: (() => void) | undefined
   #watch: Watch | undefined
   #failure: PawlError | undefined
   #closing: Promise<void> | undefined
   #closed = false
 
-  constructor(store: LogStore, ownership: Ownership, { folded, checkpoint }: Loaded, options: SessionOptions) {
+  constructor(
+    store: LogStore,
+    ownership: Ownership,
+    { folded, checkpoint }: Loaded,
+    options: SessionOptions,
+    left?: Left,
+  ) {
     const { header, epoch } = ownership
     this.id = header.id
     this.header = header
     this.epoch = epoch
+    this.#store = store
     this.#ownership = ownership
     this.#options = options
     this.#folded = folded
@@ -78,12 +105,20 @@ class OwnedSession implements Session, WriterObserver {
       gathers: options.gathers ?? false,
       told: this,
     })
-    const patience = sessionPatience(options.storeTimeoutMs)
-    const read = (from: number) => itemsInTime(store.read(header.id, { from }), `read session "${header.id}"`, patience)
-    this.#feed = createFeed(read, this.#writer)
+    this.#feed = left?.feed
+    this.#feed?.over(this.#writer)
     this.#recorder = createRecorder(folded, options, this.#writer)
     const holder = options.checkpoints
-    this.#checkpoints = holder && createCheckpoints({ ownership, holder, folded, kept: checkpoint, patience })
+    this.#checkpoints =
+      holder &&
+      createCheckpoints({
+        ownership,
+        holder,
+        folded,
+        kept: checkpoint,
+        growth: left?.growth,
+        patience: sessionPatience(options.storeTimeoutMs),
+      })
     this.checkOwner()
   }
 
@@ -98,6 +133,10 @@ class OwnedSession implements Session, WriterObserver {
     this.#onLost = () => this.checkOwner()
     this.#ownership.lost.addEventListener('abort', this.#onLost)
     this.checkOwner()
+  }
+
+  #unwatchOwner(): void {
+    if (this.#onLost !== undefined) this.#ownership.lost.removeEventListener('abort', this.#onLost)
   }
 
   get head(): number {
@@ -192,6 +231,10 @@ class OwnedSession implements Session, WriterObserver {
     return quiet(this.#options.held?.() ? Promise.resolve().then(() => this.#flush()) : this.#flush())
   }
 
+  checkpointed(): Promise<void> {
+    return this.#checkpoints?.settled() ?? Promise.resolve()
+  }
+
   async keepCheckpoint(): Promise<void> {
     const kept = this.#failure === undefined ? this.#checkpoints?.keep(this.#writer.head) : undefined
     if (kept === undefined) return
@@ -218,7 +261,14 @@ class OwnedSession implements Session, WriterObserver {
 
   events({ from = 0, live = false, signal }: ReadOptions = {}): AsyncIterable<SessionEvent> {
     if (live) this.#watchOwner()
-    return this.#feed.read({ from, live, signal })
+    return this.#read().read({ from, live, signal })
+  }
+
+  #read(): Feed {
+    if (this.#feed !== undefined) return this.#feed
+    this.#feed = openFeed(this.#store, this.id, this.#writer, this.#options.storeTimeoutMs)
+    if (this.#closed || this.#failure !== undefined) this.#feed.end(this.#failure)
+    return this.#feed
   }
 
   hasMessageId(id: string): boolean {
@@ -246,6 +296,15 @@ class OwnedSession implements Session, WriterObserver {
     return this.#closing
   }
 
+  leave(): Left | undefined {
+    if (this.#failure !== undefined || this.#closing !== undefined) return undefined
+    if (!this.#recorder.isEmpty || !this.#writer.isFlushed(this.#recorder.lastBatch)) return undefined
+    this.#unwatchOwner()
+    this.#closed = true
+    this.#closing = Promise.resolve()
+    return { feed: this.#feed?.isRead ? this.#feed : undefined, growth: this.#checkpoints?.growth }
+  }
+
   #assertOpen(): void {
     this.#watchOwner()
     if (this.#failure !== undefined) throw this.#failure
@@ -266,7 +325,7 @@ class OwnedSession implements Session, WriterObserver {
 
   acknowledged(events: readonly SessionEvent[], bytes: number): void {
     if (events.length === 0) return
-    this.#feed.publish(events, bytes)
+    this.#feed?.publish(events, bytes)
     report(() => this.#options.onDurable?.(events))
     this.#checkpoints?.grown(this.#writer.head, bytes)
   }
@@ -276,7 +335,7 @@ class OwnedSession implements Session, WriterObserver {
     this.#options.maskError?.(error)
     this.#failure = error
     this.#writer.fail(error)
-    this.#feed.end(error)
+    this.#feed?.end(error)
     this.#failed.abort(error)
     report(() => this.#options.onFailed?.(error))
   }
@@ -296,9 +355,9 @@ class OwnedSession implements Session, WriterObserver {
 
   async #shutDown(flushed: Promise<void>): Promise<void> {
     const [outcome] = await Promise.allSettled([flushed])
-    if (this.#onLost !== undefined) this.#ownership.lost.removeEventListener('abort', this.#onLost)
+    this.#unwatchOwner()
     this.#closed = true
-    this.#feed.end(this.#failure)
+    this.#feed?.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.
     await this.keepCheckpoint()
     const patience = sessionPatience(this.#options.storeTimeoutMs)
@@ -327,7 +386,7 @@ function between(nodes: readonly number[], start: number, end: number): readonly
 }
 
 /** Reads anew for each subscriber, until it unsubscribes. */
-function observableOf(read: (signal: AbortSignal) => AsyncIterable<SessionEvent>): Observable<SessionEvent> {
+export function observableOf(read: (signal: AbortSignal) => AsyncIterable<SessionEvent>): Observable<SessionEvent> {
   return new Observable((subscriber) => {
     const leaving = new AbortController()
     const pass = async (): Promise<void> => {

@@ -2,6 +2,7 @@
  * The store port. A store keeps logs: one owner a session, appends that are all or nothing, a mailbox for commands
  * from elsewhere, and reading that never locks. What every implementation must hold is `tests/kit/store-contract.ts`.
  */
+import type { PawlError } from './errors.ts'
 import type { CancelCause, SessionEvent } from './events.ts'
 import type { Json } from './json.ts'
 import type { UserMessage } from './messages.ts'
@@ -102,6 +103,22 @@ export interface Checkpoint {
   readonly body: Uint8Array
 }
 
+/** Who rests and has to be told: at any time after `rest` returned, and until it wakes. Neither throws. */
+export interface RestingOwner {
+  /** A command waits that nobody has taken. */
+  onPosted(): void
+  /** Another owner took the session, or the store was closed. */
+  onLost(reason: PawlError): void
+}
+
+/** A session whose owner rests: as much theirs as before, and no more of it in memory than this. */
+export interface Resting {
+  /** The ownership once more, of the same epoch; `head` is the next seq. */
+  wake(head: number): Ownership
+  /** As `Ownership.release`. */
+  release(): Promise<void>
+}
+
 export interface LogStore extends AsyncDisposable {
   /**
    * Becomes the one owner. With `create` the session is opened or, if missing, created.
@@ -112,6 +129,17 @@ export interface LogStore extends AsyncDisposable {
   read(sessionId: string, options?: { from?: number; types?: readonly string[] }): AsyncIterable<SessionEvent>
   /** As `read` from 0, for who folds the log and has no use for deltas. A store may leave it out. @throws SessionNotFound */
   pages?(sessionId: string, options?: { from?: number }): AsyncIterable<StoredPage>
+  /**
+   * As `pages`, up to `to`, exclusive, and without waiting: for an owner that wakes and must answer on the spot. With
+   * `deltas` nothing is left out. A store may leave it out: its agents do not hibernate then. @throws SessionNotFound
+   */
+  readNow?(sessionId: string, options: { from: number; to: number; deltas: boolean }): Iterable<StoredPage>
+  /**
+   * Keeps a session for an owner that has nothing to do. The ownership is void from here on, as if it were released, but
+   * nobody else may take the session. Undefined, and nothing changed, for an ownership that this very store did not give
+   * out, so that one that was wrapped stays in use. A store may leave it out.
+   */
+  rest?(ownership: Ownership, owner: RestingOwner): Resting | undefined
   /** Durable events from `from`, then each new one once and in order, until `signal` aborts. @throws SessionNotFound */
   subscribe(sessionId: string, options: { from: number; signal: AbortSignal }): AsyncIterable<SessionEvent>
   /**
@@ -149,6 +177,11 @@ export interface Ownership {
    * keeps none leaves this and `keep` out.
    */
   checkpoint?(): Promise<Checkpoint | undefined>
+  /**
+   * The same without waiting, of a checkpoint that this ownership kept or was given: that one it vouches for as long as
+   * the session is its own, also after a rest; undefined for any other. A store that has no `readNow` leaves it out.
+   */
+  checkpointNow?(): Checkpoint | undefined
   /**
    * Keeps it in place of the last; `seq` is a head that was acknowledged. The body belongs to the store from then on.
    * @throws Fenced, StoreFailure; what was kept before then stays, or nothing is.

@@ -34,11 +34,11 @@ const bare = (snapshot: AgentSnapshot): AgentSnapshot =>
 /** Of an empty log; one for all agents that start with it. */
 const initialSnapshot = agentMachine.resolveState({ value: 'idle', context: initialContext })
 
-/** Value and context, as JSON holds them. */
-export type SavedState = Pick<AgentSnapshot, 'value' | 'context'>
+/** Where the chart is and what it knows: all of a snapshot that a log tells of. */
+export type ChartState = Pick<AgentSnapshot, 'value' | 'context'>
 
-/** The state that a checkpoint tells of. @throws if the chart has no such state */
-export const restoreState = ({ value, context }: SavedState): AgentSnapshot =>
+/** The snapshot of a state, to start an actor from. @throws if the chart has no such state */
+export const restoreState = ({ value, context }: ChartState): AgentSnapshot =>
   agentMachine.resolveState({ value, context })
 
 /**

@@ -16,7 +16,7 @@ import { fold } from '../../src/machines/fold.ts'
 import { verify } from '../../src/machines/verify.ts'
 import { hangs, scripted, text, toolCall } from '../../src/services/adapters/scripted.ts'
 import { tool } from '../../src/services/tools/tool.ts'
-import { ofType, settle, startAgent, stored } from '../kit/agents.ts'
+import { ofType, settle, startAgent, stored, unhurriedHooks } from '../kit/agents.ts'
 import * as k from '../kit/logs.ts'
 import { expectPaired } from '../kit/pairing.ts'
 import { chunks, collect, header, own } from '../kit/store-contract/fixtures.ts'
@@ -185,13 +185,17 @@ describe('a store that fails', () => {
   const has = (type: SessionEvent['type']) => (events: readonly SessionEvent[]) =>
     events.some((event) => event.type === type)
 
+  /** How often the model was asked and the body ran by then, and the body once it was opened again. */
   test.each([
-    ['tool/dispatch', 1, 0, 0],
-    ['request/header', 0, 0, 0],
-    ['tool/result', 1, 1, 1],
+    // The answer shares the append with what follows from it, so it is lost as well, and the next opening asks anew.
+    { type: 'tool/dispatch', pace: 'at once', hooks: {}, asked: 1, ran: 0, once: 0 },
+    // After a policy that took its time the call is in the log, and is carried on.
+    { type: 'tool/dispatch', pace: 'unhurried', hooks: unhurriedHooks, asked: 1, ran: 0, once: 1 },
+    { type: 'request/header', pace: 'at once', hooks: {}, asked: 0, ran: 0, once: 0 },
+    { type: 'tool/result', pace: 'at once', hooks: {}, asked: 1, ran: 1, once: 1 },
   ] as const)(
-    '[LOG-07] at %s does nothing in the world beyond the last durable fact, and says so to whoever waits',
-    async (type, asked, ran, once) => {
+    '[LOG-07] at $type, $pace, does nothing in the world beyond the last durable fact, and says so to whoever waits',
+    async ({ type, hooks, asked, ran, once }) => {
       const inner = memoryStore()
       const bodies: string[] = []
       const work = tool({
@@ -202,7 +206,7 @@ describe('a store that fails', () => {
       })
       const model = scripted([toolCall('work', {}), 'never asked'])
       const statuses: string[] = []
-      const { agent } = await startAgent({ store: failing(inner, has(type)), tools: [work], model })
+      const { agent } = await startAgent({ store: failing(inner, has(type)), tools: [work], model, hooks })
       agent.on('agent/status', (status) => statuses.push(status))
       const told = agent.session.events({ live: true })
       const reading = expect(collect(told)).rejects.toMatchObject({ code: 'STORE_FAILURE' })

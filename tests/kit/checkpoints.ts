@@ -1,6 +1,7 @@
 /** Checkpoints for tests: of any beginning of a log, by the folds that an opening makes, and a store that gives them. */
-import { LivingAgent } from '../../src/agent/living.ts'
+import type { LivingAgent } from '../../src/agent/living.ts'
 import { type AgentOptions, checkOptions } from '../../src/agent/options.ts'
+import { Presence } from '../../src/agent/presence.ts'
 import type { SessionEvent } from '../../src/log/events.ts'
 import { type CheckpointContent, encodeCheckpoint } from '../../src/log/session/checkpoint.ts'
 import { createFolded, type Folded } from '../../src/log/session/folded.ts'
@@ -31,13 +32,14 @@ export interface Folds {
 /** Those of an empty log, or of the one that left `from`. */
 export function createFolds(from?: CheckpointContent, options: Partial<AgentOptions> = {}): Folds {
   const given = { model: scripted(() => 'ok'), ...options }
-  const living = new LivingAgent({
+  const presence = new Presence({
     store: memoryStore(),
     ownership: OWNERSHIP,
     options: given,
     checked: checkOptions(given),
     watch: {},
   })
+  const living = presence.awake()
   const folded = createFolded(from?.folds)
   if (from !== undefined && !living.restore(from.holder)) throw new Error('The agent does not take this checkpoint')
   return {

@@ -17,21 +17,34 @@ export interface Kept {
   readonly bytes: number
 }
 
+/** How far a log has come since its last checkpoint. */
+export interface Growth {
+  /** Rough bytes. */
+  readonly bytes: number
+  /** What is before this seq needs no new one: it was there when the log was opened, and opening alone writes nothing. */
+  readonly seen: number
+}
+
 export interface CheckpointOptions {
   readonly ownership: Ownership
   readonly holder: CheckpointHolder
   readonly folded: Folded
   /** What was opened from. */
   readonly kept: Kept | undefined
+  /** Of the session before, whose owner rested meanwhile. */
+  readonly growth: Growth | undefined
   /** A store that does not keep it by then is not waited for. */
   readonly patience: Patience
 }
 
 export interface Checkpoints {
+  readonly growth: Growth
   /** The log is durable up to `head`, by so many rough bytes more. */
   grown(head: number, bytes: number): void
   /** Keeps one now, unless nothing is new since the last. Never rejects: what fails is tried at the next occasion. */
   keep(head: number): Promise<void>
+  /** Resolves when none is being kept. */
+  settled(): Promise<void>
 }
 
 /** Undefined where the store keeps none. */
@@ -44,15 +57,20 @@ class SessionCheckpoints implements Checkpoints {
   /** The last one, also if it could not be kept. */
   #last: Kept
   /** Rough bytes by which the log has grown since. */
-  #bytes = 0
-  /** What is before this seq needs no new one: it was there when the log was opened, and opening alone writes nothing. */
+  #bytes: number
+  /** As `Growth.seen`. */
   #seen: number
   #keeping: Promise<void> | undefined
 
   constructor(options: CheckpointOptions) {
     this.#options = options
     this.#last = options.kept ?? { seq: 0, bytes: 0 }
-    this.#seen = options.folded.nextSeq
+    this.#bytes = options.growth?.bytes ?? 0
+    this.#seen = options.growth?.seen ?? options.folded.nextSeq
+  }
+
+  get growth(): Growth {
+    return { bytes: this.#bytes, seen: this.#seen }
   }
 
   grown(head: number, bytes: number): void {
@@ -60,6 +78,10 @@ class SessionCheckpoints implements Checkpoints {
     const events = this.#options.ownership.keepEvery ?? GROWN.events
     if (head - this.#last.seq < events || this.#bytes < this.#last.bytes * GROWN.part) return
     void this.keep(head)
+  }
+
+  async settled(): Promise<void> {
+    while (this.#keeping !== undefined) await this.#keeping
   }
 
   keep(head: number): Promise<void> {

@@ -8,6 +8,8 @@ import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
+import type { Growth } from './checkpoints.ts'
+import type { Feed } from './follow.ts'
 import type { MessageRecord } from './standings.ts'
 
 export interface SessionOptions {
@@ -58,6 +60,14 @@ export interface CheckpointHolder {
   save(): Json
   /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
   restore(saved: Json): boolean
+}
+
+/** What is left of a session that was left. */
+export interface Left {
+  /** Somebody reads live. */
+  readonly feed: Feed | undefined
+  /** Of a log that is kept checkpoints of. */
+  readonly growth: Growth | undefined
 }
 
 /** Which attempt a chunk is of. */
@@ -118,6 +128,8 @@ export interface Session extends SessionView {
    * when it is kept, or cannot be, which costs only time.
    */
   keepCheckpoint(): Promise<void>
+  /** Resolves when no checkpoint is being kept. */
+  checkpointed(): Promise<void>
   /** `record` and `seal`, for events beside the machine. */
   append(event: Recordable): SessionEvent
   /** `append` for one chunk of an answer, which was masked: deltas are the most of any log. */
@@ -132,6 +144,8 @@ export interface Session extends SessionView {
   readonly queuedBytes: number
   /** Resolves once the event of that seq is acknowledged; rejects once failed. It does not close the batch in hand. */
   durable(seq: number): Promise<void>
+  /** Ends the session with that failure, unless it is over. */
+  fail(error: PawlError): void
   /** Fails the session if its ownership is lost: for who learns of it in another way than the signal's. */
   checkOwner(): void
   /** Aborts once, with the PawlError, after any failure of the store or when the ownership is lost. */
@@ -154,6 +168,11 @@ export interface Session extends SessionView {
   messageOf(id: string): UserMessage | undefined
   /** When the id was first recorded, and where its message stands. */
   standingOf(id: string): MessageRecord | undefined
+  /**
+   * Gives the session up and keeps its ownership, for an owner that rests; undefined, and nothing happened, unless all
+   * that was recorded is durable. Nothing is recorded from here on. Live readers wait on: `reopenSession` takes them over.
+   */
+  leave(): Left | undefined
   /**
    * Flushes, then releases the ownership; nothing is recorded from here on. Idempotent.
    * @throws what `flush` throws; the ownership is released all the same.

@@ -13,6 +13,10 @@ export interface Feed {
   publish(events: readonly SessionEvent[], bytes: number): void
   /** Nothing more will come: live readers end, with the failure if there is one, once they read what is durable. */
   end(failure?: PawlError): void
+  /** Somebody reads live. */
+  readonly isRead: boolean
+  /** From here on `durable` says how far may be read: its readers are another session's of the same log. */
+  over(durable: Durable): void
   /** Durable events from `from`; `live`: then each new one until the end. An aborted signal ends it quietly. */
   read(options: { from: number; live: boolean; signal: AbortSignal | undefined }): AsyncIterableIterator<SessionEvent>
 }
@@ -21,7 +25,7 @@ export interface Feed {
 type ReadStored = (from: number) => AsyncIterable<SessionEvent>
 
 /** `head` is the next seq, durable: no event from there on is shown. */
-interface Durable {
+export interface Durable {
   readonly head: number
 }
 
@@ -39,7 +43,9 @@ export const createFeed = (readStored: ReadStored, durable: Durable): Feed => ne
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class DurableFeed implements Feed {
   readonly #readStored: ReadStored
-  readonly #durable: Durable
+  #durable: Durable
+  /** Live readers that have not come to an end. */
+  #readers = 0
   /** Made with the first live reader. */
   #taps: Set<Tap> | undefined
   #ended: { readonly failure: PawlError | undefined } | undefined
@@ -68,8 +74,23 @@ class DurableFeed implements Feed {
     for (const tap of this.#taps ?? []) tap.wake()
   }
 
+  get isRead(): boolean {
+    return this.#readers > 0
+  }
+
+  over(durable: Durable): void {
+    this.#durable = durable
+  }
+
   read({ from, live, signal }: Parameters<Feed['read']>[0]): AsyncIterableIterator<SessionEvent> {
-    return live ? new LiveReader(this, from, signal) : this.#upTo(this.#durable.head, from, signal)
+    if (!live) return this.#upTo(this.#durable.head, from, signal)
+    this.#readers += 1
+    return new LiveReader(this, from, signal)
+  }
+
+  /** A live reader has come to its end. */
+  left(): void {
+    this.#readers -= 1
   }
 
   async *#upTo(head: number, from: number, signal: AbortSignal | undefined) {
@@ -122,6 +143,7 @@ class LiveReader implements AsyncIterableIterator<SessionEvent> {
   #stored: AsyncIterator<SessionEvent> | undefined
   #found = false
   #over = false
+  #finished = false
   /** The answer that is on its way; another question waits for it. */
   #asked: Promise<unknown> | undefined
 
@@ -251,6 +273,8 @@ class LiveReader implements AsyncIterableIterator<SessionEvent> {
 
   async #finish(): Promise<IteratorReturnResult<undefined>> {
     this.#over = true
+    if (!this.#finished) this.#feed.left()
+    this.#finished = true
     this.#leave()
     const stored = this.#stored
     this.#stored = undefined

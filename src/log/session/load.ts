@@ -1,9 +1,9 @@
 /** Opening: the stored log is read once, refused where it breaks a rule, and folded. Its events are not kept. */
-import { Fenced, InvalidEvent, InvalidLog, LogTooNew } from '../errors.ts'
+import { Fenced, InvalidEvent, InvalidLog, LogTooNew, StoreFailure } from '../errors.ts'
 import type { SessionEvent } from '../events.ts'
 import { inTime, itemsInTime, type Patience } from '../patience.ts'
 import { unpaired } from '../projections/pairing.ts'
-import type { LogStore, Ownership, StoredPage } from '../store.ts'
+import type { Checkpoint, LogStore, Ownership, StoredPage } from '../store.ts'
 import { validateStored } from '../validate.ts'
 import { type CheckpointContent, decodeCheckpoint } from './checkpoint.ts'
 import type { CheckpointHolder } from './contract.ts'
@@ -30,41 +30,109 @@ export interface Loaded {
  * The folds over the whole stored log, from its checkpoint on where it has one.
  * @throws InvalidLog with seq and rule, LogTooNew, what the store throws, or why the ownership is lost.
  */
-export async function load(
-  store: LogStore,
-  ownership: Ownership,
-  { patience, deltas, onLoaded, checkpoints }: LoadOptions,
-): Promise<Loaded> {
-  const { header, head, lost } = ownership
+export async function load(store: LogStore, ownership: Ownership, options: LoadOptions): Promise<Loaded> {
+  const { header, head } = ownership
+  const { patience, deltas, checkpoints } = options
+  refuseUnreadable(ownership)
+  const loading = new Loading(options, checkpoints && (await findCheckpoint(ownership, patience, checkpoints)))
+  const { from } = loading
+  const doing = `read session "${header.id}"`
+  if (store.pages !== undefined && !deltas) {
+    for await (const page of itemsInTime(store.pages(header.id, { from }), doing, patience)) loading.takePage(page)
+  } else {
+    for await (const stored of itemsInTime(store.read(header.id, { from }), doing, patience)) loading.takeStored(stored)
+  }
+  refuseLost(ownership)
+  if (loading.folded.nextSeq !== head) await refuseFenced(ownership, patience)
+  return loading.end(head)
+}
+
+/** As `load`, without waiting: up to the ownership's head, whoever has written since. */
+export function loadNow(store: LogStore, ownership: Ownership, options: LoadOptions): Loaded {
+  const { header, head } = ownership
+  const { deltas, checkpoints } = options
+  refuseUnreadable(ownership)
+  const loading = new Loading(
+    options,
+    checkpoints && readCheckpoint(ownership, checkpoints, () => ownership.checkpointNow?.()),
+  )
+  const pages = store.readNow?.(header.id, { from: loading.from, to: head, deltas })
+  if (pages === undefined) throw new StoreFailure('io', `The store cannot read session "${header.id}" without waiting`)
+  for (const page of pages) loading.takePage(page)
+  refuseLost(ownership)
+  return loading.end(head)
+}
+
+function refuseUnreadable({ header, head }: Ownership): void {
   const format: number = header.format
   if (format !== 1) throw new LogTooNew({ format })
   if (header.seedLength !== undefined && head <= header.seedLength) {
     throw new InvalidLog(head, 'SEED', `this fork was cut off while it was made: delete "${header.id}" and fork again`)
   }
-  const found = checkpoints && (await findCheckpoint(ownership, patience, checkpoints))
-  const folded = createFolded(found?.content.folds)
-  const from = folded.nextSeq
-  const take = (event: SessionEvent): void => {
-    placeStored(folded, event)
-    onLoaded(event)
-  }
-  const doing = `read session "${header.id}"`
-  if (store.pages !== undefined && !deltas) {
-    for await (const page of itemsInTime(store.pages(header.id, { from }), doing, patience))
-      takePage(folded, page, take)
-  } else {
-    for await (const stored of itemsInTime(store.read(header.id, { from }), doing, patience)) {
-      take(validateStored(stored, folded.nextSeq, folded.lastTime))
-    }
-  }
+}
+
+function refuseLost({ lost }: Ownership): void {
   if (lost.aborted) throw asPawlError(lost.reason, 'keep the session')
-  if (folded.nextSeq !== head) {
-    await refuseFenced(ownership, patience)
-    throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
+}
+
+/** A log as it is folded. */
+class Loading {
+  readonly folded: Folded
+  /** Where reading begins. */
+  readonly from: number
+  readonly #options: LoadOptions
+  readonly #found: Found | undefined
+
+  constructor(options: LoadOptions, found: Found | undefined) {
+    this.#options = options
+    this.#found = found
+    this.folded = createFolded(found?.content.folds)
+    this.from = this.folded.nextSeq
   }
-  // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
-  if (from < head || from === 0) checkPairing(folded)
-  return found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: found.bytes } }
+
+  takeStored(stored: unknown): void {
+    this.#take(validateStored(stored, this.folded.nextSeq, this.folded.lastTime))
+  }
+
+  /** What the store made of its own words has the shape it should; its place in the log is checked all the same. */
+  takePage({ first, count, time, events, formed }: StoredPage): void {
+    const { folded } = this
+    if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
+    for (const [i, event] of events.entries()) {
+      const { seq } = event
+      if (!(seq >= folded.nextSeq && seq < first + count)) {
+        throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
+      }
+      this.#take(formed[i] === true ? this.#formed(event) : validateStored(event, seq, folded.lastTime))
+    }
+    if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
+    folded.skipTo(first + count, time)
+  }
+
+  /** In its time, and frozen as what was recorded is. */
+  #formed(event: SessionEvent): SessionEvent {
+    const { seq, time, type } = event
+    if (!(Number.isSafeInteger(time) && time >= this.folded.lastTime)) {
+      throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${time} is before ${this.folded.lastTime}`)
+    }
+    // Of chunks nothing is kept.
+    return type === 'assistant/chunk' ? event : freeze(event)
+  }
+
+  end(head: number): Loaded {
+    const { folded, from } = this
+    if (folded.nextSeq !== head) {
+      throw new InvalidLog(folded.nextSeq, 'HEAD', `the store says ${head} events are here, and ${folded.nextSeq} are`)
+    }
+    // What a checkpoint covers was written by an owner, who asks nothing of a model while a call has no result.
+    if (from < head || from === 0) checkPairing(folded)
+    return this.#found === undefined ? { folded } : { folded, checkpoint: { seq: from, bytes: this.#found.bytes } }
+  }
+
+  #take(event: SessionEvent): void {
+    placeStored(this.folded, event)
+    this.#options.onLoaded(event)
+  }
 }
 
 interface Found {
@@ -78,42 +146,28 @@ async function findCheckpoint(
   patience: Patience,
   holder: CheckpointHolder,
 ): Promise<Found | undefined> {
-  const { header, head } = ownership
+  const doing = `read the checkpoint of session "${ownership.header.id}"`
+  const asked = ownership.checkpoint?.()
+  const checkpoint = asked && (await inTime(asked, doing, patience).catch(() => undefined))
+  return readCheckpoint(ownership, holder, () => checkpoint)
+}
+
+function readCheckpoint(
+  { header, head }: Ownership,
+  holder: CheckpointHolder,
+  find: () => Checkpoint | undefined,
+): Found | undefined {
   try {
-    const asked = ownership.checkpoint?.()
-    const checkpoint = asked && (await inTime(asked, `read the checkpoint of session "${header.id}"`, patience))
-    if (checkpoint === undefined || checkpoint.seq > head || checkpoint.seq <= (header.seedLength ?? 0))
+    const checkpoint = find()
+    if (checkpoint === undefined || checkpoint.seq > head || checkpoint.seq <= (header.seedLength ?? 0)) {
       return undefined
+    }
     const content = decodeCheckpoint({ header, maker: holder.maker }, checkpoint)
     if (content === undefined || !holder.restore(content.holder)) return undefined
     return { content, bytes: checkpoint.body.byteLength }
   } catch {
     return undefined // Of what the store or the folds throw at it, nothing concerns the log.
   }
-}
-
-/** What the store made of its own words has the shape it should; its place in the log is checked all the same. */
-function takePage(folded: Folded, page: StoredPage, take: (event: SessionEvent) => void): void {
-  const { first, count, time, events, formed } = page
-  if (first !== folded.nextSeq) throw new InvalidLog(first, 'SEQ-CONTIGUOUS', `expected seq ${folded.nextSeq}`)
-  for (const [i, event] of events.entries()) {
-    const { seq } = event
-    if (!(seq >= folded.nextSeq && seq < first + count)) throw new InvalidLog(seq, 'SEQ-CONTIGUOUS', `found seq ${seq}`)
-    if (formed[i] === true) take(placedFormed(event, folded.lastTime))
-    else take(validateStored(event, seq, folded.lastTime))
-  }
-  if (time < folded.lastTime) throw new InvalidLog(first + count - 1, 'TIME-MONOTONE', `time ${time}`)
-  folded.skipTo(first + count, time)
-}
-
-/** A formed event in its time, frozen as what was recorded is. */
-function placedFormed(event: SessionEvent, lastTime: number): SessionEvent {
-  const { seq, time, type } = event
-  if (!(Number.isSafeInteger(time) && time >= lastTime)) {
-    throw new InvalidLog(seq, 'TIME-MONOTONE', `time ${time} is before ${lastTime}`)
-  }
-  // Of chunks nothing is kept.
-  return type === 'assistant/chunk' ? event : freeze(event)
 }
 
 function freeze<T>(value: T): T {

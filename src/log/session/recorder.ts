@@ -48,6 +48,8 @@ export interface Recorder {
   seal(): void
   /** Seals what is in hand if that is deltas alone. */
   sealDeltas(): void
+  /** Nothing is in hand. */
+  readonly isEmpty: boolean
   /** What is recorded and not yet queued for the store, oldest first. */
   inHand(): readonly SessionEvent[]
 }
@@ -212,6 +214,10 @@ class BatchRecorder implements Recorder {
 
   sealDeltas(): void {
     if (this.#hand?.patient) this.seal()
+  }
+
+  get isEmpty(): boolean {
+    return this.#hand === undefined && this.#sealing === undefined
   }
 
   inHand(): readonly SessionEvent[] {

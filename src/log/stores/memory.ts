@@ -10,21 +10,70 @@ import type {
   Checkpoint,
   LogStore,
   Ownership,
+  RestingOwner,
   SessionHeader,
   SessionSummary,
+  StoredPage,
   SummaryUpdate,
 } from '../store.ts'
 import { Bell } from './memory/bell.ts'
-import { Commands } from './memory/commands.ts'
+import { Commands, type Listener } from './memory/commands.ts'
 import { MemoryLog } from './memory/log.ts'
 import { Mailbox } from './memory/mailbox.ts'
 
 /** A living claim on a session; replaced as a whole by whoever takes it. */
-interface Owner {
+class Owner {
   readonly epoch: number
-  readonly lost: AbortController
   /** Why it may not write any more, once it may not. */
-  ended?: PawlError
+  ended: PawlError | undefined
+  /** Told in place of the signal, while it rests. */
+  resting: RestingOwner | undefined
+  /** Made when somebody asks: one that rests has none. */
+  #lost: AbortController | undefined
+
+  constructor(epoch: number) {
+    this.epoch = epoch
+  }
+
+  get lost(): AbortSignal {
+    this.#lost ??= new AbortController()
+    return this.#lost.signal
+  }
+
+  lose(why: PawlError): void {
+    this.#lost?.abort(why)
+    this.resting?.onLost(why)
+  }
+
+  rest(owner: RestingOwner): void {
+    this.resting = owner
+    this.#lost = undefined
+  }
+}
+
+/** An ownership that was given out. It ends with its owner, or when that rests. */
+class Hold implements Listener {
+  readonly session: StoredSession
+  readonly owner: Owner
+  #void: PawlError | undefined
+
+  constructor(session: StoredSession, owner: Owner) {
+    this.session = session
+    this.owner = owner
+  }
+
+  get lost(): AbortSignal {
+    return this.owner.lost
+  }
+
+  get ended(): PawlError | undefined {
+    return this.#void ?? this.owner.ended
+  }
+
+  end(): void {
+    const { epoch } = this.owner
+    this.#void = new Fenced(epoch, `Epoch ${epoch} rests: its owner must wake first`)
+  }
 }
 
 /** What the owner said last; the store knows the rest of a summary by itself. */
@@ -51,6 +100,7 @@ interface StoredSession {
 /** A store in memory. Its sessions are gone once it is closed or nobody refers to it; it has no second instance. */
 export function memoryStore(): LogStore {
   const sessions = new Map<string, StoredSession>()
+  const holds = new WeakMap<Ownership, Hold>()
   let epochs = 0
   let closed: StoreFailure | undefined
 
@@ -68,12 +118,19 @@ export function memoryStore(): LogStore {
     return session
   }
 
+  const ownershipOf = (session: StoredSession, owner: Owner): Ownership => {
+    const hold = new Hold(session, owner)
+    const ownership = createOwnership(hold)
+    holds.set(ownership, hold)
+    return ownership
+  }
+
   return {
     async acquire(id, { create, steal = false } = {}) {
       const session = findOrCreate(id, create)
       const loser = session.owner
       if (loser !== undefined && !steal) throw busy(id, loser)
-      const owner: Owner = { epoch: ++epochs, lost: new AbortController() }
+      const owner = new Owner(++epochs)
       session.owner = owner
       if (loser !== undefined) lose(session, loser, new Fenced(loser.epoch))
       return ownershipOf(session, owner)
@@ -84,6 +141,28 @@ export function memoryStore(): LogStore {
       const wanted = types && new Set(types)
       for (const event of stretch(log, from, head)) if (wanted?.has(event.type) ?? true) yield event
     },
+    readNow(id, { from, to }) {
+      const { log } = find(id)
+      const events = [...stretch(log, from, Math.min(to, log.length))]
+      return events.length === 0 ? [] : [pageOf(events, from)]
+    },
+    rest(ownership, resting) {
+      const hold = holds.get(ownership)
+      if (hold === undefined || hold.ended !== undefined) return undefined
+      const { session, owner } = hold
+      hold.end()
+      owner.rest(resting)
+      // Who waits for the commands of the ownership that is void notices.
+      session.mail.ring()
+      if (session.mailbox.after(0) !== undefined) queueMicrotask(() => owner.resting?.onPosted())
+      return {
+        wake() {
+          owner.resting = undefined
+          return ownershipOf(session, owner)
+        },
+        release: async () => release(session, owner),
+      }
+    },
     async *subscribe(id, { from, signal }) {
       yield* follow(find(id), from, signal)
     },
@@ -91,6 +170,7 @@ export function memoryStore(): LogStore {
       const session = find(id)
       session.mailbox.post(frozenJson(command))
       session.mail.ring()
+      session.owner?.resting?.onPosted()
     },
     async outcome(id, commandId, signal) {
       const session = find(id)
@@ -146,34 +226,50 @@ const newSession = (id: string, header: SessionHeader): StoredSession => ({
   mail: new Bell(),
 })
 
-const ownershipOf = (session: StoredSession, owner: Owner): Ownership => ({
-  header: session.header,
-  epoch: owner.epoch,
-  head: session.log.length,
-  posted: session.mailbox.waiting(),
-  lost: owner.lost.signal,
-  async append(events, options) {
-    if (owner.ended !== undefined) throw owner.ended
-    append(session, events, options)
-  },
-  async checkpoint() {
-    if (owner.ended !== undefined) throw owner.ended
-    // A copy: what its reader does to it changes nothing here.
-    return session.checkpoint && { ...session.checkpoint, body: session.checkpoint.body.slice() }
-  },
-  async keep(checkpoint) {
-    if (owner.ended !== undefined) throw owner.ended
-    const { length } = session.log
-    if (checkpoint.seq > length) throw new SeqConflict(checkpoint.seq, length)
-    session.checkpoint = checkpoint
-  },
-  commands: (signal) => new Commands(session.mailbox, session.mail, owner, signal),
-  async release() {
-    if (owner.ended !== undefined) return
-    delete session.owner
-    end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
-  },
-})
+function createOwnership(hold: Hold): Ownership {
+  const { session, owner } = hold
+  return {
+    header: session.header,
+    epoch: owner.epoch,
+    head: session.log.length,
+    posted: session.mailbox.waiting(),
+    lost: owner.lost,
+    async append(events, options) {
+      if (hold.ended !== undefined) throw hold.ended
+      append(session, events, options)
+    },
+    async checkpoint() {
+      if (hold.ended !== undefined) throw hold.ended
+      return copyOf(session.checkpoint)
+    },
+    checkpointNow: () => (hold.ended === undefined ? copyOf(session.checkpoint) : undefined),
+    async keep(checkpoint) {
+      if (hold.ended !== undefined) throw hold.ended
+      const { length } = session.log
+      if (checkpoint.seq > length) throw new SeqConflict(checkpoint.seq, length)
+      session.checkpoint = checkpoint
+    },
+    commands: (signal) => new Commands(session.mailbox, session.mail, hold, signal),
+    async release() {
+      if (hold.ended === undefined) release(session, owner)
+    },
+  }
+}
+
+function release(session: StoredSession, owner: Owner): void {
+  if (owner.ended !== undefined) return
+  delete session.owner
+  end(session, owner, new Fenced(owner.epoch, `Epoch ${owner.epoch} was released: acquire the session again`))
+}
+
+/** What its reader does to it changes nothing here. */
+const copyOf = (checkpoint: Checkpoint | undefined): Checkpoint | undefined =>
+  checkpoint && { ...checkpoint, body: checkpoint.body.slice() }
+
+/** All of it as one page. */
+function pageOf(events: readonly SessionEvent[], first: number): StoredPage {
+  return { first, count: events.length, time: events.at(-1)?.time ?? 0, events, formed: [] }
+}
 
 /** Checks and copies first, then changes: past the first push nothing can fail. */
 function append(session: StoredSession, events: readonly SessionEvent[], options: AppendOptions): void {
@@ -243,7 +339,7 @@ function end(session: StoredSession, owner: Owner, why: PawlError): void {
 
 function lose(session: StoredSession, owner: Owner, why: PawlError): void {
   end(session, owner, why)
-  owner.lost.abort(why)
+  owner.lose(why)
 }
 
 /** Lets go whoever waits at a session that is no more. */

@@ -123,7 +123,7 @@ async function discard(scene: Scene, session: string): Promise<void> {
 /** Nothing is to be done: whatever was asked of a living agent has its answer, and no timer waits. */
 async function atRest(scene: Scene): Promise<void> {
   const { world } = scene
-  for (const host of scene.hosts) if (host.living !== undefined) host.checkFold()
+  for (const host of scene.hosts) if (host.living !== undefined) host.foldCheck?.check()
   const open = scene.promised.find(
     ({ label, process, settled }) => process.alive && !settled && label.startsWith('accepted'),
   )

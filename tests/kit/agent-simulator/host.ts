@@ -1,8 +1,9 @@
 /** An agent in a process of the world: how it is opened, watched while it lives, and what became of its opening. */
-import { type Agent, type AgentOptions, createAgent } from '../../../src/agent.ts'
+import { createUnlessAborted } from '../../../src/agent/create.ts'
+import type { Agent, AgentOptions } from '../../../src/agent.ts'
 import { PawlError } from '../../../src/log/errors.ts'
 import type { SessionEvent } from '../../../src/log/events.ts'
-import { watchFold } from './fold-check.ts'
+import { type FoldCheck, watchFold } from './fold-check.ts'
 import { simulatedHooks } from './hooks.ts'
 import type { Truth } from './mirror.ts'
 import { simulatedModel } from './model.ts'
@@ -19,8 +20,7 @@ export class Host {
   agent: Agent | undefined
   /** Somebody took the session; an idle agent does not notice. */
   robbed = false
-  /** Made while the agent stands still. */
-  checkFold: () => void = () => {}
+  foldCheck: FoldCheck | undefined
 
   constructor(process: SimProcess, sessionId: string) {
     this.process = process
@@ -53,7 +53,8 @@ const EXPECTED = ['SESSION_BUSY', 'STORE_FAILURE', 'FENCED', 'SEQ_CONFLICT', 'SE
 export function openHost(truth: Truth, process: SimProcess, sessionId: string, opening: Opening): Host {
   const { world } = truth
   const host = new Host(process, sessionId)
-  createAgent({ ...drawnOptions(truth, process), ...served(truth, host, opening) }).then(
+  const options = { ...drawnOptions(truth, process), ...served(truth, host, opening) }
+  createUnlessAborted(options, { onReached: (live) => host.foldCheck?.onReached(live) }).then(
     (agent) => {
       host.agent = agent
       host.state = agent.status === 'failed' || agent.status === 'closed' ? 'over' : 'open'
@@ -114,7 +115,7 @@ function served(truth: Truth, host: Host, { steal, faults, unsaved }: Opening): 
 function watch(truth: Truth, host: Host, agent: Agent): void {
   const { world } = truth
   const loaded = truth.sessions.get(agent.id)?.log.slice(0, agent.session.head) ?? []
-  host.checkFold = watchFold(world, agent, loaded)
+  host.foldCheck = watchFold(world, agent, loaded)
   const saw = (event: SessionEvent): void => truth.saw(host.process, agent.id, event, 'events$')
   if (world.tape.chance(0.3)) agent.session.events$.subscribe({ next: saw, error: () => {} })
   if (!world.calm && world.tape.chance(0.15)) observe(truth, agent)

@@ -35,15 +35,18 @@ const FAULTS: readonly StoreFaults[] = [
   { fail: 0.01, lose: 0.02, hang: 0.005 },
 ]
 
+/** Whose agents hibernate whenever they can: of no status, at rest, or while they wait for something as well. */
+export type Sleeps = 'never' | 'at rest' | 'always'
+
 /** Plays a tape. Never rejects for what it finds. */
-export async function play(tape: Tape): Promise<Played> {
+export async function play(tape: Tape, sleeps: Sleeps = 'never'): Promise<Played> {
   const world = new World(tape)
   const truth = new Truth(world, checkpointStore(memoryStore(), 1))
   const giveBackTimers = takeGlobalTimers(world.clock, () => world.running)
   const giveBackProcess = takeProcessEvents(world)
   const unsaved = mkdtempSync(join(tmpdir(), 'pawl-simulated-'))
   try {
-    await drive(new Scene(truth, tape.pick(FAULTS), tape.chance(0.2) ? unsaved : undefined))
+    await drive(new Scene(truth, tape.pick(FAULTS), tape.chance(0.2) ? unsaved : undefined), sleeps)
   } catch (error) {
     world.breach('SIMULATOR', error instanceof Error ? `${error.stack}` : String(error))
   } finally {
@@ -56,7 +59,7 @@ export async function play(tape: Tape): Promise<Played> {
   return { breach: world.breaches[0], story, counts, tape: tape.drawn, logs }
 }
 
-async function drive(scene: Scene): Promise<void> {
+async function drive(scene: Scene, sleeps: Sleeps): Promise<void> {
   const { world } = scene
   const { tape } = world
   const weather: Weather = { crashes: tape.pick([0.4, 1, 3]), noise: tape.pick([1, 0.5, 0.25]) }
@@ -72,6 +75,7 @@ async function drive(scene: Scene): Promise<void> {
   for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) {
     tape.nextStep()
     await step(scene, weather)
+    await sleep(scene, sleeps)
   }
   tape.stop()
   if (world.breaches.length === 0) await conclude(scene)
@@ -116,7 +120,16 @@ async function step(scene: Scene, { crashes, noise }: Weather): Promise<void> {
       await act(scene, world.tape.pick(scene.sessions))
       break
   }
-  for (const host of scene.hosts) if (host.living !== undefined) host.checkFold()
+  for (const host of scene.hosts) if (host.living !== undefined) host.foldCheck?.check()
+}
+
+/** Whoever may hibernates, and takes no step of the schedule for it. */
+async function sleep({ world, hosts }: Scene, sleeps: Sleeps): Promise<void> {
+  if (sleeps === 'never') return
+  for (const { process, living: agent } of hosts) {
+    const may = agent?.status === 'idle' || (sleeps === 'always' && agent?.status === 'waiting')
+    if (may) await world.run(process, () => void agent.hibernate())
+  }
 }
 
 /** While something waits, little time passes: a store that answers in seconds is not one that is too late. */

@@ -3,7 +3,7 @@
  * lost or fail on the way, and a process that died sends and hears nothing.
  */
 import { type PawlError, StoreFailure, type StoreFailureReason } from '../../../src/log/errors.ts'
-import type { LogStore, Ownership } from '../../../src/log/store.ts'
+import type { LogStore, Ownership, Resting, RestingOwner } from '../../../src/log/store.ts'
 import type { Truth } from './mirror.ts'
 import { never, type SimProcess } from './world.ts'
 
@@ -21,6 +21,15 @@ interface Line {
   readonly process: SimProcess
   readonly faults: StoreFaults
   readonly onRobbed: (id: string) => void
+  /** The ownerships that this process was given. */
+  readonly held: WeakMap<Ownership, Held>
+}
+
+interface Held {
+  readonly owner: Ownership
+  /** A command is on its way. */
+  arriving: boolean
+  isVoid: boolean
 }
 
 /** Connects a process to the store of the world; `onRobbed` is told at once what the process learns some time later. */
@@ -30,7 +39,7 @@ export function wire(
   faults: StoreFaults,
   onRobbed: (id: string) => void = () => {},
 ): LogStore {
-  const line: Line = { truth, process, faults, onRobbed }
+  const line: Line = { truth, process, faults, onRobbed, held: new WeakMap() }
   const { store: inner, sessions } = truth
   return {
     acquire: (id, options) =>
@@ -63,6 +72,9 @@ export function wire(
         yield event
       }
     },
+    // What is read on the spot costs the world no time.
+    ...(inner.readNow && { readNow: (id, options) => inner.readNow?.(id, options) ?? [] }),
+    rest: (ownership, told) => rest(line, ownership, told),
     post: (id, command) =>
       call(line, `post ${command.kind} ${command.id} to ${id}`, () => inner.post(id, command), true),
     async outcome(id, command, signal) {
@@ -85,9 +97,38 @@ export function wire(
   }
 }
 
+/** As the process learns it; undefined while a command is on its way to it. */
+function rest(line: Line, ownership: Ownership, told: RestingOwner): Resting | undefined {
+  const { truth, process, held } = line
+  const hold = held.get(ownership)
+  if (hold === undefined || hold.arriving) return undefined
+  const { id } = ownership.header
+  const learns = async (reason: PawlError, label: string): Promise<void> => {
+    await truth.world.turn(process, label)
+    told.onLost(reason)
+  }
+  const resting = truth.store.rest?.(hold.owner, {
+    onPosted: () => told.onPosted(),
+    onLost(reason) {
+      line.onRobbed(id)
+      void learns(reason, `learns that ${id} is lost`)
+      // After that, as who serves commands hears of their end.
+      queueMicrotask(() => void learns(reason, `no more commands for ${id}`))
+    },
+  })
+  if (resting === undefined) return undefined
+  hold.isVoid = true
+  truth.world.count('hibernations')
+  return {
+    wake: (head) => owned(line, resting.wake(head)),
+    release: () => call(line, `release ${id}`, () => resting.release()),
+  }
+}
+
 function owned(line: Line, owner: Ownership): Ownership {
   const { truth, process } = line
   const { id } = owner.header
+  const hold: Held = { owner, arriving: false, isVoid: false }
   const lost = new AbortController()
   // Whoever loses a session learns of it some time later.
   owner.lost.addEventListener('abort', async () => {
@@ -95,7 +136,7 @@ function owned(line: Line, owner: Ownership): Ownership {
     await truth.world.turn(process, `learns that ${id} is lost`)
     lost.abort(owner.lost.reason)
   })
-  return {
+  const ownership: Ownership = {
     header: owner.header,
     epoch: owner.epoch,
     head: owner.head,
@@ -121,17 +162,22 @@ function owned(line: Line, owner: Ownership): Ownership {
       if (kept !== undefined) truth.world.count('openings from a checkpoint')
       return kept
     },
+    checkpointNow: () => owner.checkpointNow?.(),
     keep: (checkpoint) => call(line, `keep ${id}:${checkpoint.seq}`, async () => owner.keep?.(checkpoint), true),
     async *commands(signal) {
       for await (const command of owner.commands(signal)) {
+        hold.arriving = true
         await truth.world.turn(process, `${command.kind} ${command.id} arrives at ${id}`)
+        hold.arriving = false
         yield command
       }
-      await truth.world.turn(process, `no more commands for ${id}`)
+      if (!hold.isVoid) await truth.world.turn(process, `no more commands for ${id}`)
     },
     release: () =>
       call(line, `${owner.header.parentSession === undefined ? 'release' : 'leave'} ${id}`, () => owner.release()),
   }
+  line.held.set(ownership, hold)
+  return ownership
 }
 
 /** A request and its answer, and what may become of them. */

@@ -9,9 +9,9 @@ import type { Mailbox } from './mailbox.ts'
 
 /** Who listens. */
 export interface Listener {
-  readonly lost: AbortController
+  readonly lost: AbortSignal
   /** Why it may not listen any more, once it may not; `mail` rings then. */
-  readonly ended?: PawlError
+  readonly ended: PawlError | undefined
 }
 
 export class Commands implements AsyncIterableIterator<PostedCommand>, Waiting {
@@ -64,7 +64,7 @@ export class Commands implements AsyncIterableIterator<PostedCommand>, Waiting {
 
   #wait(): void {
     // A listener that is lost hears the bell as well.
-    const signal = this.#signal === this.#listener.lost.signal ? undefined : this.#signal
+    const signal = this.#signal === this.#listener.lost ? undefined : this.#signal
     this.#mail.onRing(signal, this)
   }
 

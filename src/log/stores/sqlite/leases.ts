@@ -14,6 +14,8 @@ export interface Lease {
   /** The owner's id as the file has it. */
   readonly owner: string
   lose(reason: PawlError): void
+  /** A command waits for its owner. */
+  posted?(): void
 }
 
 export interface Leases {
@@ -21,6 +23,8 @@ export interface Leases {
   add(lease: Lease): void
   remove(lease: Lease): void
   owns(session: number, epoch: number): boolean
+  /** Commands were posted for that session. */
+  posted(session: number): void
   loseAll(reason: (lease: Lease) => PawlError): void
 }
 
@@ -65,6 +69,7 @@ export function createLeases(reader: () => Reader | undefined): Leases {
     },
     remove: drop,
     owns: (session, epoch) => held.get(session)?.epoch === epoch,
+    posted: (session) => held.get(session)?.posted?.(),
     loseAll(reason) {
       for (const lease of [...held.values()]) lose(lease, reason(lease))
     },

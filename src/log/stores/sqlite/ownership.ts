@@ -1,11 +1,19 @@
-/** One session owned by this store: its appends, its mailbox, and the moment it is lost. */
-import { ABORTED } from '../../aborted.ts'
+/** One session owned by this store: its appends, its mailbox, its rests, and the moment it is lost. */
 import { Fenced, type PawlError, SeqConflict, StoreFailure } from '../../errors.ts'
 import type { SessionEvent } from '../../events.ts'
 import { frozenJson } from '../../json.ts'
-import type { AppendOptions, Checkpoint, Ownership, PostedCommand, SessionHeader } from '../../store.ts'
+import type {
+  AppendOptions,
+  Checkpoint,
+  Ownership,
+  PostedCommand,
+  Resting,
+  RestingOwner,
+  SessionHeader,
+} from '../../store.ts'
 import { encodeEvents } from './batch.ts'
-import { type Chain, chainStart, type Found, readCheckpoint } from './checkpoint.ts'
+import { type Chain, chainStart, checksumOf, type Found, readCheckpoint } from './checkpoint.ts'
+import { Commands } from './commands.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { AppendRequest, KeepRequest, Reply, Request, SettleRequest } from './protocol.ts'
 import type { Pulse } from './pulse.ts'
@@ -18,6 +26,8 @@ export interface OwnershipPorts {
   ask(request: Request): Promise<Reply>
   /** A query, tried again while the file is locked. */
   look<T>(query: (reader: Reader) => T): Promise<T | undefined>
+  /** The same, asleep until then. */
+  lookNow<T>(query: (reader: Reader) => T): T | undefined
   readonly leases: Leases
   /** Wakes those who wait for a session's log or for outcomes. */
   readonly logs: Pulse
@@ -25,82 +35,110 @@ export interface OwnershipPorts {
   readonly posts: Pulse
 }
 
-/** The ownership that `acquired` tells of; from here on it is in the leases. */
-export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: OwnershipPorts): Ownership {
-  const { session, epoch } = acquired
-  const header: SessionHeader = JSON.parse(acquired.header)
-  const lost = new AbortController()
-  const ended = new AbortController()
-  let released: Promise<void> | undefined
-  /** What the next checkpoint goes on from, if not from the last. */
-  let settled: Chain | undefined
+/**
+ * A session that this store owns, whether its owner works or rests. A class, because it is all that is left of one that
+ * rests, and ten thousand of those share their methods.
+ */
+export class Tenure implements Lease, Resting {
+  readonly session: number
+  readonly epoch: number
+  readonly owner: string
+  readonly header: SessionHeader
+  readonly #ports: OwnershipPorts
+  /** The ownership that was given out; none while its owner rests. */
+  #hold: Hold | undefined
+  #resting: RestingOwner | undefined
+  #lost: PawlError | undefined
+  #released: Promise<void> | undefined
   /** How many rows were written since anybody put rows together. */
-  let written = 0
-  const lease: Lease = {
-    session,
-    epoch,
-    owner: acquired.owner,
-    lose(reason) {
-      lost.abort(reason)
-      ended.abort(ABORTED)
-    },
-  }
-  ports.leases.add(lease)
+  #written = 0
+  /** What the next checkpoint goes on from, if not from the last. */
+  #start: Chain | undefined
+  /** The checkpoint that it kept or was given, and vouches for. */
+  #known: { readonly seq: number; readonly checksum: number } | undefined
 
-  const lose = (reason: PawlError): PawlError => {
-    ports.leases.remove(lease)
-    lease.lose(reason)
-    return reason
+  /** In the leases from here on. @throws SyntaxError for a header that is no JSON */
+  constructor({ session, epoch, owner, header }: Reply & { kind: 'acquired' }, ports: OwnershipPorts) {
+    this.session = session
+    this.epoch = epoch
+    this.owner = owner
+    this.header = JSON.parse(header)
+    this.#ports = ports
+    ports.leases.add(this)
   }
 
-  async function append(events: readonly SessionEvent[], options: AppendOptions): Promise<void> {
-    refuseEnded()
+  // While its owner works.
+
+  /** `posted`: the commands that waited when it was acquired. */
+  wake(head: number, posted?: readonly PostedCommand[]): Ownership {
+    this.#stopResting()
+    this.#hold = new Hold()
+    if (this.#lost !== undefined) this.#hold.lose(this.#lost)
+    return ownershipOf(this, this.#hold, { head, posted })
+  }
+
+  async append(events: readonly SessionEvent[], options: AppendOptions): Promise<void> {
+    const { session, epoch } = this
+    const { ask, look, logs } = this.#ports
     const request = appendRequest({ session, epoch }, events, options)
-    const reply = await ports.ask(request)
+    const reply = await ask(request)
     switch (reply.kind) {
       case 'fenced':
-        throw released === undefined ? lose(new Fenced(epoch)) : releasedError()
+        throw this.#fenced()
       case 'conflict':
         throw new SeqConflict(options.expectedSeq, reply.actual)
       case 'failed': {
         const { reason, message } = reply
         const inDoubt = reply.doubtful === true
-        if (inDoubt && (await ports.look(({ connection }) => isAppended(connection, request)).catch(() => false))) break
+        if (inDoubt && (await look(({ connection }) => isAppended(connection, request)).catch(() => false))) break
         throw new StoreFailure(reason, message)
       }
     }
-    written += request.batch.rows.length
-    ports.logs.wake(session)
+    this.#written += request.batch.rows.length
+    logs.wake(session)
   }
 
-  async function checkpoint(): Promise<Checkpoint | undefined> {
-    refuseEnded()
-    const found = await readCheckpoint(ports.look, session, acquired.header).catch(ifDamaged)
+  async checkpoint(): Promise<Checkpoint | undefined> {
+    const header = JSON.stringify(this.header)
+    const found = await readCheckpoint(this.#ports.look, this.session, header).catch(ifDamaged)
     // What it was chained from may be as wrong as it is: the next one begins anew.
-    settled = found.kind === 'wrong' ? chainStart(acquired.header) : undefined
-    return found.kind === 'good' ? { seq: found.seq, body: found.body } : undefined
+    this.#start = found.kind === 'wrong' ? chainStart(header) : undefined
+    if (found.kind !== 'good') return undefined
+    const { seq, body } = found
+    this.#known = { seq, checksum: checksumOf(body) }
+    return { seq, body }
   }
 
-  async function keep({ seq, body }: Checkpoint): Promise<void> {
-    refuseEnded()
-    let chain = settled
+  checkpointNow(): Checkpoint | undefined {
+    const known = this.#known
+    const found = known && this.#ports.lookNow((reader) => reader.checkpoint(this.session))
+    if (found === undefined || found.seq !== known?.seq) return undefined
+    const { seq, body } = found
+    return checksumOf(body) === known.checksum ? { seq, body } : undefined
+  }
+
+  async keep({ seq, body }: Checkpoint): Promise<void> {
+    const { session, epoch } = this
+    const checksum = checksumOf(body)
+    let chain = this.#start
     for (let more = true; more; ) {
-      const reply = await settle({ kind: 'settle', session, epoch, seq, ...(chain && { chain }) })
+      const reply = await this.#settle({ kind: 'settle', session, epoch, seq, ...(chain && { chain }) })
       chain = reply?.chain
       more = reply?.more ?? false
     }
-    await settle({ kind: 'keep', session, epoch, seq, body, ...(chain && { chain }) })
-    settled = undefined
-    written = 0
+    await this.#settle({ kind: 'keep', session, epoch, seq, body, ...(chain && { chain }) })
+    this.#start = undefined
+    this.#known = { seq, checksum }
+    this.#written = 0
   }
 
-  async function settle(request: SettleRequest | KeepRequest): Promise<(Reply & { kind: 'settled' }) | undefined> {
-    const reply = await ports.ask(request)
+  async #settle(request: SettleRequest | KeepRequest): Promise<(Reply & { kind: 'settled' }) | undefined> {
+    const reply = await this.#ports.ask(request)
     switch (reply.kind) {
       case 'settled':
         return reply
       case 'fenced':
-        throw released === undefined ? lose(new Fenced(epoch)) : releasedError()
+        throw this.#fenced()
       case 'conflict':
         throw new SeqConflict(request.seq, reply.actual)
       case 'failed':
@@ -109,58 +147,159 @@ export function createOwnership(acquired: Reply & { kind: 'acquired' }, ports: O
     return undefined
   }
 
-  function refuseEnded(): void {
-    if (lost.signal.aborted) {
-      const reason: unknown = lost.signal.reason
-      throw reason instanceof Fenced ? reason : new Fenced(epoch, reason instanceof Error ? reason.message : undefined)
-    }
-    if (released !== undefined) throw releasedError()
+  commands(hold: Hold, signal: AbortSignal): Commands {
+    const { look, posts } = this.#ports
+    const listener = { session: this.session, lost: hold.lost, isOver: () => hold.rests || this.isOver }
+    return new Commands({ look, posts }, listener, signal)
   }
 
-  const releasedError = (): Fenced => new Fenced(epoch, `Epoch ${epoch} was released: acquire the session again`)
+  // While its owner rests.
 
-  async function* commands(signal: AbortSignal): AsyncGenerator<PostedCommand> {
-    const until = AbortSignal.any([signal, ended.signal])
-    let after = 0
-    while (!until.aborted) {
-      // One at a time: while its consumer is busy with one, the next may be taken.
-      const next = (await ports.look((reader) => reader.posted(session, after, 1)))?.[0]
-      if (until.aborted) return
-      if (next === undefined) await ports.posts.wait(session, { signal: until, keepAlive: false })
-      else {
-        after = next.n
-        yield next.command
-      }
+  rest(hold: Hold, ports: OwnershipPorts, owner: RestingOwner): Resting | undefined {
+    if (this.isOver || hold !== this.#hold || ports !== this.#ports) return undefined
+    const { session, epoch } = this
+    const { ask, posts } = this.#ports
+    hold.rests = true
+    this.#hold = undefined
+    this.#resting = owner
+    posts.poll(1)
+    // Who waits for the commands of the ownership that is void notices.
+    posts.wake(session)
+    // What was posted before is looked for now, the rest when it is heard of.
+    queueMicrotask(() => this.posted())
+    // Whether rows can be put together or not, the log is whole.
+    if (this.#written > FEW) ask({ kind: 'rest', session, epoch }).catch(() => {})
+    this.#written = 0
+    return this
+  }
+
+  posted(): void {
+    if (this.#resting === undefined) return
+    try {
+      const waiting = this.#ports.lookNow((reader) => reader.posted(this.session, 0, 1)) ?? []
+      if (waiting.length > 0) this.#resting.onPosted()
+    } catch {
+      // A file that cannot be read now is looked at again when more is posted, and by whoever wakes.
     }
   }
 
-  async function release(): Promise<void> {
-    ports.leases.remove(lease)
-    ended.abort(ABORTED)
-    if (lost.signal.aborted) return
+  #stopResting(): RestingOwner | undefined {
+    const resting = this.#resting
+    this.#resting = undefined
+    if (resting !== undefined) this.#ports.posts.poll(-1)
+    return resting
+  }
+
+  // How it ends.
+
+  get isOver(): boolean {
+    return this.#lost !== undefined || this.#released !== undefined
+  }
+
+  /** Why nothing more can be done with it. */
+  ended(): Fenced {
+    const { epoch } = this
+    if (this.#lost instanceof Fenced) return this.#lost
+    return new Fenced(epoch, this.#lost?.message ?? `Epoch ${epoch} was released: acquire the session again`)
+  }
+
+  lose(reason: PawlError): void {
+    if (this.#lost !== undefined) return
+    this.#lost = reason
+    this.#hold?.lose(reason)
+    this.#ports.posts.wake(this.session)
+    this.#stopResting()?.onLost(reason)
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#giveBack()
+    return this.#released
+  }
+
+  async #giveBack(): Promise<void> {
+    const { session, epoch } = this
+    const { ask, leases, logs, posts } = this.#ports
+    leases.remove(this)
+    this.#stopResting()
+    posts.wake(session)
+    if (this.#lost !== undefined) return
     // Whether it can be done or not, the log is whole and the session given up.
-    const rested = written > FEW ? ports.ask({ kind: 'rest', session, epoch }) : undefined
-    const reply = await ports.ask({ kind: 'release', session, epoch })
+    const rested = this.#written > FEW ? ask({ kind: 'rest', session, epoch }) : undefined
+    const reply = await ask({ kind: 'release', session, epoch })
     await rested
     if (reply.kind === 'failed') throw new StoreFailure(reply.reason, reply.message)
     // Lists show it as free.
-    ports.logs.wake(session)
+    logs.wake(session)
   }
 
-  return {
+  #fenced(): Fenced {
+    if (this.#released !== undefined) return this.ended()
+    const reason = new Fenced(this.epoch)
+    this.#ports.leases.remove(this)
+    this.lose(reason)
+    return reason
+  }
+}
+
+interface Given {
+  readonly head: number
+  readonly posted: readonly PostedCommand[] | undefined
+}
+
+/** An ownership that was given out. */
+class Hold {
+  rests = false
+  readonly #lost = new AbortController()
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  lose(reason: PawlError): void {
+    this.#lost.abort(reason)
+  }
+}
+
+const holds = new WeakMap<Ownership, readonly [Tenure, Hold]>()
+
+/** Undefined for an ownership that another store gave out, or that was wrapped. */
+export function rest(ownership: Ownership, ports: OwnershipPorts, owner: RestingOwner): Resting | undefined {
+  const [tenure, hold] = holds.get(ownership) ?? []
+  return hold && tenure?.rest(hold, ports, owner)
+}
+
+function ownershipOf(tenure: Tenure, hold: Hold, { head, posted }: Given): Ownership {
+  const { header, epoch } = tenure
+  const refuseEnded = (): void => {
+    if (hold.rests) throw new Fenced(epoch, `Epoch ${epoch} rests: its owner must wake first`)
+    if (tenure.isOver) throw tenure.ended()
+  }
+  const ownership: Ownership = {
     header,
     epoch,
-    head: acquired.head,
-    lost: lost.signal,
-    append,
-    checkpoint,
-    keep,
-    commands,
-    release() {
-      released ??= release()
-      return released
+    head,
+    ...(posted === undefined ? {} : { posted }),
+    lost: hold.lost,
+    async append(events, options) {
+      refuseEnded()
+      await tenure.append(events, options)
+    },
+    async checkpoint() {
+      refuseEnded()
+      return tenure.checkpoint()
+    },
+    checkpointNow: () => (hold.rests || tenure.isOver ? undefined : tenure.checkpointNow()),
+    async keep(checkpoint) {
+      refuseEnded()
+      await tenure.keep(checkpoint)
+    },
+    commands: (signal) => tenure.commands(hold, signal),
+    release: async () => {
+      if (!hold.rests) await tenure.release()
     },
   }
+  holds.set(ownership, [tenure, hold])
+  return ownership
 }
 
 /** A row that cannot be one is no checkpoint, and covers none. */

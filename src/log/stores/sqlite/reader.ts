@@ -75,8 +75,10 @@ export interface Reader {
   outcome(session: number, id: string): CommandOutcome | undefined
   /** Changes when anyone else has committed. */
   version(): number
-  /** Changes when anyone has posted. */
+  /** Grows when anyone has posted, and may shrink when mail is cleared. */
   lastPosted(): number
+  /** The sessions for which commands wait that came after place `n`. */
+  postedSince(n: number): readonly number[]
   /** The last epoch given out. */
   lastEpoch(): number
   ownedBy(session: number): { readonly epoch: number; readonly owner: string | undefined } | undefined
@@ -146,6 +148,10 @@ export function createReader(connection: Connection): Reader {
     },
     version: () => one('PRAGMA data_version')?.number('data_version') ?? 0,
     lastPosted: () => one('SELECT max(n) AS n FROM mailbox')?.maybeNumber('n') ?? 0,
+    postedSince: (n) =>
+      many('SELECT DISTINCT session FROM mailbox WHERE n > ? AND outcome IS NULL', n).map((row) =>
+        row.number('session'),
+      ),
     lastEpoch: () => one("SELECT value FROM meta WHERE key = 'epoch'")?.number('value') ?? 0,
     ownedBy(session) {
       const row = one('SELECT epoch, owner FROM sessions WHERE id = ?', session)

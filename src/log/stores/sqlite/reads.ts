@@ -12,6 +12,8 @@ export interface ReadPorts {
   readonly path: string
   /** A query, tried again while the file is locked; undefined while there is no database. */
   look<T>(query: (reader: Reader) => T): Promise<T | undefined>
+  /** The same, asleep until then. */
+  lookNow<T>(query: (reader: Reader) => T): T | undefined
   /** Wakes when a session's log may have grown, or an outcome may have come. */
   readonly logs: Pulse
   /** For one list: tells whether the owner that the file names is alive. */
@@ -28,8 +30,8 @@ interface Span {
 /** The reading half of the store port. */
 export function createReads(
   ports: ReadPorts,
-): Pick<LogStore, 'read' | 'pages' | 'subscribe' | 'outcome' | 'list' | 'header'> {
-  const { look, logs } = ports
+): Pick<LogStore, 'read' | 'pages' | 'readNow' | 'subscribe' | 'outcome' | 'list' | 'header'> {
+  const { look, lookNow, logs } = ports
 
   async function found(sessionId: string): Promise<Found> {
     const session = await look((open) => open.find(sessionId))
@@ -73,8 +75,31 @@ export function createReads(
     }
   }
 
+  function* stretchesNow(
+    sessionId: string,
+    { from, to, deltas }: { from: number; to: number; deltas: boolean },
+  ): Generator<StoredPage> {
+    const found = lookNow((open) => open.find(sessionId))
+    if (found === undefined) throw new SessionNotFound(sessionId)
+    const { session, head } = found
+    const end = Math.min(to, head)
+    for (let next = from; next < end; ) {
+      const pages = lookNow((open) =>
+        deltas ? whole(open.page(session, next, end)) : open.stretch(session, next, end),
+      )
+      if (pages?.[0]?.first !== next) throw missing(sessionId, next, head)
+      for (const page of pages) {
+        yield page
+        next = page.first + page.count
+      }
+    }
+  }
+
   async function whyMissing(sessionId: string, session: number, seq: number): Promise<Error> {
-    const head = await look((open) => open.head(session))
+    return missing(sessionId, seq, await look((open) => open.head(session)))
+  }
+
+  function missing(sessionId: string, seq: number, head: number | undefined): Error {
     if (head === undefined) return new SessionNotFound(sessionId)
     return storeFailure('damaged', ports.path, `session "${sessionId}" has no event ${seq}, though its head is ${head}`)
   }
@@ -122,11 +147,20 @@ export function createReads(
   return {
     read,
     pages: stretches,
+    readNow: stretchesNow,
     subscribe,
     outcome,
     list,
     header: (sessionId) => look((open) => open.find(sessionId)?.header),
   }
+}
+
+/** Events as one page. */
+function whole(events: readonly SessionEvent[]): readonly StoredPage[] {
+  const [first] = events
+  return first === undefined
+    ? []
+    : [{ first: first.seq, count: events.length, time: events.at(-1)?.time ?? 0, events, formed: [] }]
 }
 
 /** The first seq at or after `from`. */

@@ -10,8 +10,8 @@ import { backUp } from './backup.ts'
 import { storeFailure } from './driver.ts'
 import { createLeases } from './leases.ts'
 import { ownerLives } from './owners.ts'
-import { createOwnership, type OwnershipPorts } from './ownership.ts'
-import { patiently } from './patience.ts'
+import { type OwnershipPorts, rest, Tenure } from './ownership.ts'
+import { patiently, patientlySync } from './patience.ts'
 import { findPlace, makePlace, type Statfs } from './place.ts'
 import type { Reply, Request } from './protocol.ts'
 import { createPulse } from './pulse.ts'
@@ -52,11 +52,19 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
       const open = openReader()
       return open && query(open)
     }, busyTimeoutMs)
+  const lookNow = <T>(query: (reader: Reader) => T): T | undefined =>
+    patientlySync(() => {
+      const open = openReader()
+      return open && query(open)
+    }, busyTimeoutMs)
 
   const logs = createPulse(() => reader?.version() ?? 0)
-  const posts = createPulse(() => reader?.lastPosted() ?? 0)
+  const posts = createPulse(() => reader?.lastPosted() ?? 0, {
+    since: (n) => reader?.postedSince(n) ?? [],
+    changed: (session) => leases.posted(session),
+  })
   const leases = createLeases(openReader)
-  const ports: OwnershipPorts = { ask, look, leases, logs, posts }
+  const ports: OwnershipPorts = { ask, look, lookNow, leases, logs, posts }
 
   function refuseClosed(): void {
     if (closed !== undefined) throw storeFailure('io', asked, 'this store was closed')
@@ -88,19 +96,19 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
     const reply = await ask({ kind: 'acquire', name: sessionId, createdAt: create?.createdAt ?? 0, steal, ...header })
     refuseClosed()
     if (reply.kind !== 'acquired') throw refusal(sessionId, reply)
-    const ownership = await owned(sessionId, reply)
+    const tenure = await owned(sessionId, reply)
     try {
-      return { ...ownership, posted: await waiting(reply.session) }
+      return tenure.wake(reply.head, await waiting(reply.session))
     } catch (error) {
-      await ownership.release()
+      await tenure.release()
       throw error
     }
   }
 
   /** @throws StoreFailure 'damaged' for a header that cannot be read; the session is given back then. */
-  async function owned(sessionId: string, acquired: Reply & { kind: 'acquired' }): Promise<Ownership> {
+  async function owned(sessionId: string, acquired: Reply & { kind: 'acquired' }): Promise<Tenure> {
     try {
-      return createOwnership(acquired, ports)
+      return new Tenure(acquired, ports)
     } catch (cause) {
       const { session, epoch } = acquired
       await ask({ kind: 'release', session, epoch })
@@ -160,8 +168,9 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
   }
 
   return {
-    ...createReads({ path: asked, look, logs, owning }),
+    ...createReads({ path: asked, look, lookNow, logs, owning }),
     acquire,
+    rest: (ownership, owner) => rest(ownership, ports, owner),
     post,
     delete: remove,
     async backup(to) {

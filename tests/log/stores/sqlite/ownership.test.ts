@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { StoreFailure } from '../../../../src/log/errors.ts'
 import type { Ownership } from '../../../../src/log/store.ts'
 import { createLeases } from '../../../../src/log/stores/sqlite/leases.ts'
-import { createOwnership } from '../../../../src/log/stores/sqlite/ownership.ts'
+import { Tenure } from '../../../../src/log/stores/sqlite/ownership.ts'
 import type { Reply } from '../../../../src/log/stores/sqlite/protocol.ts'
 import { createPulse } from '../../../../src/log/stores/sqlite/pulse.ts'
 import { fill, refusal } from '../../../kit/store-contract/fixtures.ts'
@@ -17,17 +17,19 @@ function ownedSession(): { owner: Ownership; writer: { last: 'commit' | 'nothing
   const writer: { last: 'commit' | 'nothing' | undefined } = { last: undefined }
   const leases = createLeases(() => reader)
   onTestFinished(() => leases.loseAll(() => new StoreFailure('io', 'the test is over')))
-  const owner = createOwnership(own('s'), {
+  const acquired = own('s')
+  const tenure = new Tenure(acquired, {
     async ask(request) {
       const reply = writer.last === 'nothing' ? DEAD : commit(request)[0]
       return writer.last === undefined && reply !== undefined ? reply : DEAD
     },
     look: async (query) => query(reader),
+    lookNow: (query) => query(reader),
     leases,
     logs: createPulse(() => 0),
     posts: createPulse(() => 0),
   })
-  return { owner, writer }
+  return { owner: tenure.wake(acquired.head), writer }
 }
 
 test('an append that was committed before the writer died has succeeded', async () => {

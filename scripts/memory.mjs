@@ -1,0 +1,132 @@
+/**
+ * What an agent holds of memory, bytes of heap a piece: `npm run memory`, or `-- --agents 3000`. Each line is a process
+ * of its own, in which that many agents are brought into a state at once and then closed and dropped again; what stays
+ * then (the log of a store in memory, its record of the session) is the store's and told apart.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import v8 from 'node:v8'
+
+const { values } = parseArgs({
+  options: {
+    agents: { type: 'string', default: '1000' },
+    only: { type: 'string' },
+    one: { type: 'string' },
+    snapshot: { type: 'string' },
+  },
+})
+const COUNT = Number(values.agents)
+
+/** @typedef {import('../dist/index.js').Agent} Agent */
+
+/** What an agent is brought to. @type {Record<string, (agent: Agent) => Promise<void>>} */
+const STATES = {
+  fresh: async () => {},
+  'after a turn': async (agent) => void (await agent.run('hi')),
+  'asleep, fresh': (agent) => agent.hibernate(),
+  'asleep, after a turn': async (agent) => {
+    await agent.run('hi')
+    await agent.hibernate()
+  },
+  'after ten turns': async (agent) => {
+    for (let turn = 0; turn < 10; turn++) await agent.run('hi')
+  },
+}
+
+/** Answers in 20 deltas, and keeps nothing of what it was asked. @type {import('../dist/index.js').ModelAdapter} */
+const model = {
+  provider: 'measured',
+  model: 'measured',
+  async *stream() {
+    yield { type: 'block-start', index: 0, blockType: 'text' }
+    for (let i = 0; i < 20; i++) yield { type: 'text-delta', index: 0, text: `word ${i} ` }
+    const text = Array.from({ length: 20 }, (_, i) => `word ${i} `).join('')
+    yield { type: 'block-end', index: 0, block: { type: 'text', text } }
+    yield { type: 'usage', usage: { inputTokens: 5, outputTokens: 20 } }
+    yield { type: 'finish', reason: { kind: 'stop' } }
+  },
+}
+
+/** Bytes of heap and beside it that are in use, all garbage gone. */
+async function held() {
+  const { gc } = globalThis
+  if (gc === undefined) throw new Error('Run it with --expose-gc')
+  for (let i = 0; i < 6; i++) {
+    gc()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+/** @param {string} kind */
+async function openStore(kind) {
+  const { memoryStore, sqliteStore } = await import('../dist/log.js')
+  if (kind === 'memory') return { store: memoryStore(), remove() {} }
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-memory-'))
+  return { store: sqliteStore(join(folder, 'log.db')), remove: () => rmSync(folder, { recursive: true }) }
+}
+
+/** @param {string} word such as `memory/fresh` */
+async function measure(word) {
+  const { createAgent } = await import('../dist/index.js')
+  const [kind = '', state = ''] = word.split('/')
+  const reach = STATES[state]
+  if (reach === undefined) throw new Error(`No state "${state}": ${Object.keys(STATES).join(', ')}`)
+  const { store, remove } = await openStore(kind)
+  /** @type {Agent[]} */
+  const agents = []
+  let n = 0
+  const startOne = async () => {
+    const agent = await createAgent({ model, store, sessionId: `session-${n++}` })
+    agents.push(agent)
+    await reach(agent)
+  }
+  const start = async (/** @type {number} */ count) => {
+    for (let left = count; left > 0; left -= 50) await Promise.all(Array.from({ length: Math.min(50, left) }, startOne))
+  }
+  const stop = async () => {
+    while (agents.length > 0) await Promise.all(agents.splice(-50).map((agent) => agent.close()))
+  }
+  // What is made once, compiled or grown, is there before anything is measured.
+  await start(100)
+  await stop()
+  const before = await held()
+  await start(COUNT)
+  // An agent that rests lets go of some of it after a second or two.
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  const full = await held()
+  if (values.snapshot !== undefined) v8.writeHeapSnapshot(values.snapshot)
+  await stop()
+  const after = await held()
+  if (values.snapshot !== undefined) v8.writeHeapSnapshot(`${values.snapshot}.after`)
+  await store[Symbol.asyncDispose]()
+  remove()
+  return { agent: (full - after) / COUNT, store: (after - before) / COUNT }
+}
+
+if (values.one !== undefined) console.log(JSON.stringify(await measure(values.one)))
+else {
+  const script = fileURLToPath(import.meta.url)
+  for (const kind of ['memory', 'sqlite']) {
+    for (const state of Object.keys(STATES)) {
+      const word = `${kind}/${state}`
+      if (values.only !== undefined && !word.includes(values.only)) continue
+      const figures = [1].map(() => {
+        const args = ['--expose-gc', script, '--one', word, '--agents', values.agents]
+        const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+        if (status !== 0) throw new Error(`${word}: ${stderr}`)
+        return /** @type {{ agent: number, store: number }} */ (JSON.parse(stdout))
+      })
+      const median = (/** @type {'agent' | 'store'} */ name) =>
+        Math.round(figures.map((one) => one[name]).sort((a, b) => a - b)[0] ?? 0)
+      console.log(
+        `${word.padEnd(24)} ${String(median('agent')).padStart(7)} B an agent, ${String(median('store')).padStart(7)} B its session in the store`,
+      )
+    }
+  }
+}
