@@ -122,7 +122,7 @@ export function checkOptions(options: AgentOptions): Checked {
   demand('sessionId', sessionId === undefined || isName(sessionId), 'text of 1 to 256 characters')
   demand('fallbackDir', options.fallbackDir !== '', 'the path of a folder')
   if (options.retry !== undefined) completePolicy(options.retry)
-  return {
+  return shared({
     settings: settingsOf(options),
     adapters: adaptersOf(options),
     tools: toolsOf(options.tools ?? []),
@@ -138,7 +138,41 @@ export function checkOptions(options: AgentOptions): Checked {
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
     newId: options.newId === undefined ? randomId : checkedIds(options.newId),
-  }
+  })
+}
+
+/** What was checked last for each model: agents that are made alike have one of it. */
+const lately = new WeakMap<ModelAdapter, WeakRef<Checked>>()
+
+function shared(checked: Checked): Checked {
+  const { model } = checked.settings
+  const before = lately.get(model)?.deref()
+  if (before !== undefined && isAlike(before, checked)) return before
+  lately.set(model, new WeakRef(checked))
+  return checked
+}
+
+/** Made of the same values. */
+function isAlike(one: Checked, other: Checked): boolean {
+  const [settings, others] = [one.settings, other.settings]
+  return (
+    hasSame({ ...one, ...APART }, { ...other, ...APART }) &&
+    hasSame({ ...settings, system: null }, { ...others, system: null }) &&
+    settings.system.length === others.system.length &&
+    settings.system.every((section, i) => hasSame(section, others.system[i] ?? {})) &&
+    hasSame(one.adapters, other.adapters) &&
+    hasSame([...one.tools.values()], [...other.tools.values()]) &&
+    hasSame(one.turnLimits, other.turnLimits)
+  )
+}
+
+/** Looked at by what is in them. */
+const APART = { settings: null, adapters: null, tools: null, turnLimits: null }
+
+function hasSame(one: object, other: object): boolean {
+  const entries = Object.entries(one)
+  const others = new Map<string, unknown>(Object.entries(other))
+  return entries.length === others.size && entries.every(([key, value]) => others.has(key) && others.get(key) === value)
 }
 
 function limitsOf({ limits }: AgentOptions): ScopedBounds | undefined {

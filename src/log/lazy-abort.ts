@@ -42,6 +42,12 @@ export class LazyAbort {
     }
     this.#listeners ??= new Set()
     this.#listeners.add(listener)
-    return () => this.#listeners?.delete(listener)
+    return () => this.#forget(listener)
+  }
+
+  #forget(listener: () => void): void {
+    this.#listeners?.delete(listener)
+    // Not while they are called: what one adds then is called as well.
+    if (this.#listeners?.size === 0 && this.#aborted === undefined) this.#listeners = undefined
   }
 }

@@ -3,7 +3,7 @@
  * overtake each other, answers get lost, calls fail. Everything it draws comes from the seed; nothing waits on a clock.
  */
 import { StoreFailure } from '../../src/log/errors.ts'
-import type { LogStore, Ownership } from '../../src/log/store.ts'
+import type { LogStore, Ownership, Resting, RestingOwner } from '../../src/log/store.ts'
 
 /**
  * `fail`: refused before it reaches the store. `lose`: done, but the answer never comes (a stream breaks after some
@@ -45,13 +45,32 @@ export interface FaultyStore extends LogStore {
 /** Wraps `inner`. Injected errors are `StoreFailure`: `io` for `fail`, `timeout` for `lose`. Closing closes `inner`. */
 export function faultyStore(inner: LogStore, faults: Faults): FaultyStore {
   const wire = openWire(faults)
-  const { pages } = inner
+  const { pages, readNow } = inner
+  const wrapped = new WeakMap<Ownership, Ownership>()
+  const wrap = (owner: Ownership): Ownership => {
+    const far = owned(wire, owner)
+    wrapped.set(far, owner)
+    return far
+  }
+  const rest = (ownership: Ownership, told: RestingOwner): Resting | undefined => {
+    const near = wrapped.get(ownership)
+    const resting = near && inner.rest?.(near, told)
+    return (
+      resting && {
+        wake: (head) => wrap(resting.wake(head)),
+        release: () => wire.call('release', () => resting.release()),
+      }
+    )
+  }
   return {
     script: wire.script,
     answerLate: wire.answerLate,
-    acquire: async (id, options) => owned(wire, await wire.call('acquire', () => inner.acquire(id, options))),
+    acquire: async (id, options) => wrap(await wire.call('acquire', () => inner.acquire(id, options))),
     read: (id, options) => wire.stream('read', () => inner.read(id, options)),
     ...(pages && { pages: (id, options) => wire.stream('pages', () => pages(id, options)) }),
+    // What does not wait is not far away.
+    ...(readNow && { readNow }),
+    ...(inner.rest && { rest }),
     subscribe: (id, options) => wire.stream('subscribe', () => inner.subscribe(id, options)),
     post: (id, command) => wire.call('post', () => inner.post(id, command)),
     outcome: (id, command, signal) => wire.call('outcome', () => inner.outcome(id, command, signal)),
@@ -74,9 +93,13 @@ const owned = (wire: Wire, owner: Ownership): Ownership => ({
   release: () => wire.call('release', () => owner.release()),
 })
 
-function checkpoints(wire: Wire, { checkpoint, keep }: Ownership): Pick<Ownership, 'checkpoint' | 'keep'> {
+function checkpoints(
+  wire: Wire,
+  { checkpoint, checkpointNow, keep }: Ownership,
+): Pick<Ownership, 'checkpoint' | 'checkpointNow' | 'keep'> {
   if (checkpoint === undefined || keep === undefined) return {}
   return {
+    ...(checkpointNow && { checkpointNow }),
     checkpoint: () => wire.call('checkpoint', () => checkpoint()),
     keep: (kept) => wire.call('keep', () => keep(kept)),
   }

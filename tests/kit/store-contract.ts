@@ -12,6 +12,7 @@ import { mailbox } from './store-contract/mailbox.ts'
 import { ownership } from './store-contract/ownership.ts'
 import { pages } from './store-contract/pages.ts'
 import { reading } from './store-contract/reading.ts'
+import { rests, sharedRests } from './store-contract/rests.ts'
 import { reopening, sharing } from './store-contract/sharing.ts'
 import { summary } from './store-contract/summary.ts'
 
@@ -25,6 +26,8 @@ export interface Without {
   readonly pages?: string
   /** It keeps no checkpoints. */
   readonly checkpoints?: string
+  /** It lets no owner rest. */
+  readonly rests?: string
 }
 
 /**
@@ -40,6 +43,10 @@ export function storeContract(name: string, open: OpenStore, without: Without = 
     describe('checkpoints', () => {
       checkpoints(open, without.checkpoints)
       reopenedCheckpoints(open, without.checkpoints ?? without.reopen)
+    })
+    describe('rests', () => {
+      rests(open, without.rests)
+      sharedRests(open, without.rests ?? without.second)
     })
     describe('mailbox', () => mailbox(open))
     describe('summary', () => summary(open))

@@ -30,17 +30,22 @@ class Owner {
   resting: RestingOwner | undefined
   /** Made when somebody asks: one that rests has none. */
   #lost: AbortController | undefined
+  #lostBy: PawlError | undefined
 
   constructor(epoch: number) {
     this.epoch = epoch
   }
 
   get lost(): AbortSignal {
-    this.#lost ??= new AbortController()
+    if (this.#lost === undefined) {
+      this.#lost = new AbortController()
+      if (this.#lostBy !== undefined) this.#lost.abort(this.#lostBy)
+    }
     return this.#lost.signal
   }
 
   lose(why: PawlError): void {
+    this.#lostBy = why
     this.#lost?.abort(why)
     this.resting?.onLost(why)
   }

@@ -8,12 +8,15 @@ import type { LogStore } from '../store.ts'
 
 /** The operations of `store` with `patience` for each answer. Closing it closes `store`. */
 export function timedStore(store: LogStore, patience: Patience): LogStore {
-  const { pages } = store
+  const { pages, readNow, rest } = store
   return {
     acquire: (id, options) =>
       inTime(store.acquire(id, options), `acquire session "${id}"`, patience, { late: (owner) => owner.release() }),
     read: (id, options) => itemsInTime(store.read(id, options), `read session "${id}"`, patience),
     ...(pages && { pages: (id, options) => itemsInTime(pages(id, options), `read session "${id}"`, patience) }),
+    // What does not wait cannot be late.
+    ...(readNow && { readNow }),
+    ...(rest && { rest }),
     subscribe: (id, options) => store.subscribe(id, options),
     post: (id, command) => inTime(store.post(id, command), `take a command for session "${id}"`, patience),
     outcome: (id, command, signal) => store.outcome(id, command, signal),

@@ -31,18 +31,23 @@ export function createHooks(initial: Partial<Hooks> = {}): HookRegistry {
 
 /** A class, because an agent has one of each and a thousand agents share their methods. */
 class AgentHooks implements HookRegistry {
-  readonly #lists: Lists = {}
+  /** Replaced, never written to: those who have no hooks share one. */
+  #lists: Lists = NO_LISTS
 
   add<K extends keyof Hooks>(name: K, handler: Hooks[K]): () => void {
-    this.#lists[name] = [...this.of(name), handler] as Lists[K]
+    this.#set(name, [...this.of(name), handler])
     let removed = false
     return () => {
       if (removed) return
       removed = true
       const handlers = [...this.of(name)]
       handlers.splice(handlers.indexOf(handler), 1)
-      this.#lists[name] = handlers as Lists[K]
+      this.#set(name, handlers)
     }
+  }
+
+  #set<K extends keyof Hooks>(name: K, handlers: readonly Hooks[K][]): void {
+    this.#lists = { ...this.#lists, [name]: handlers }
   }
 
   of<K extends keyof Hooks>(name: K): readonly Hooks[K][] {
@@ -61,6 +66,7 @@ class AgentHooks implements HookRegistry {
 }
 
 const NOBODY: readonly never[] = Object.freeze([])
+const NO_LISTS: Lists = Object.freeze({})
 
 function addInitial<K extends keyof Hooks>(registry: HookRegistry, initial: Partial<Hooks>, name: K): void {
   const handler = initial[name]

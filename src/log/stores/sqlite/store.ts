@@ -37,6 +37,8 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
   let path: string | undefined
   let reader: Reader | undefined
   let writer: Writer | undefined
+  /** This store as others know it, once it owns anything. */
+  let self = ''
   let closed: Promise<void> | undefined
 
   const openReader = (): Reader | undefined => {
@@ -107,8 +109,10 @@ export function createStore(at: string, settings: StoreSettings): LogStore & { b
 
   /** @throws StoreFailure 'damaged' for a header that cannot be read; the session is given back then. */
   async function owned(sessionId: string, acquired: Reply & { kind: 'acquired' }): Promise<Tenure> {
+    // One text for all of its sessions: each reply brings its own.
+    if (acquired.owner !== self) self = acquired.owner
     try {
-      return new Tenure(acquired, ports)
+      return new Tenure({ ...acquired, owner: self }, ports)
     } catch (cause) {
       const { session, epoch } = acquired
       await ask({ kind: 'release', session, epoch })
