@@ -50,6 +50,7 @@ export function createWriter(data: Omit<WriterData, 'done'>, onDeath: (failure: 
   function died(failure: StoreFailure): void {
     if (standing === undefined) {
       thread = undefined
+      threadIsReady = false
       alone = true
       process.emitWarning(
         `${failure.message}. Events are written on the main thread, which waits for the disk`,

@@ -12,26 +12,34 @@ import { close, newFile, storeOn } from '../sqlite-fixtures.ts'
 
 interface Threads {
   readonly started: readonly Worker[]
-  /** Resolves once the first one has taken over. */
+  /** Resolves once the first one has started. */
   readonly ready: Promise<void>
+  /** How many requests went to them. */
+  asked(): number
 }
 
 /** The threads that are started from here to the end of the test. */
 function watchThreads(): Threads {
   const started: Worker[] = []
   let tell = (): void => {}
+  let asked = 0
   const ready = new Promise<void>((resolve) => {
     tell = resolve
   })
   const onWorker = (message: unknown): void => {
     const { worker } = message as { worker: Worker }
     started.push(worker)
+    const post = worker.postMessage.bind(worker)
+    worker.postMessage = (message: unknown, ...rest: [never?]) => {
+      if (typeof message === 'object' && message !== null && 'request' in message) asked += 1
+      post(message, ...rest)
+    }
     worker.on('message', (said) => said === 'ready' && setImmediate(tell))
     worker.unref()
   }
   subscribe('worker_threads', onWorker)
   onTestFinished(() => void unsubscribe('worker_threads', onWorker))
-  return { started, ready }
+  return { started, ready, asked: () => asked }
 }
 
 /** So often at most is something tried until the thread has taken over. */
@@ -59,7 +67,7 @@ describe('no thread is started', () => {
 
 describe('the first events start one', () => {
   test('and none of them waits for it, is lost on the way, or is there twice', async () => {
-    const { started, ready } = watchThreads()
+    const { started, ready, asked } = watchThreads()
     const store = storeOn(newFile())
     const owners = await Promise.all(['a', 'b', 'c'].map((id) => own(store, id)))
     let taken = false
@@ -77,6 +85,8 @@ describe('the first events start one', () => {
       }),
     )
     expect([started.length, taken]).toEqual([1, true])
+    // Though there was no pause between appends.
+    expect(asked()).toBeGreaterThan(20)
     for (const [i, id] of ['a', 'b', 'c'].entries()) {
       expect(seqs(await collect(store.read(id)))).toEqual(range(0, heads[i] ?? 0))
     }
