@@ -2,6 +2,8 @@
  * What an agent holds of memory, bytes of heap a piece: `npm run memory`, or `-- --agents 3000`. Each line is a process
  * of its own, in which that many agents are brought into a state at once and then closed and dropped again; what stays
  * then (the log of a store in memory, its record of the session) is the store's and told apart.
+ * `-- --sessions 10000 --working 100 --seconds 30`: so many sessions in one process over SQLite, each with a turn behind
+ * it, of which so many work all the time and the others hibernate; what that process takes.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -17,6 +19,9 @@ const { values } = parseArgs({
     only: { type: 'string' },
     one: { type: 'string' },
     snapshot: { type: 'string' },
+    sessions: { type: 'string' },
+    working: { type: 'string', default: '100' },
+    seconds: { type: 'string', default: '30' },
   },
 })
 const COUNT = Number(values.agents)
@@ -109,7 +114,56 @@ async function measure(word) {
   return { agent: (full - after) / COUNT, store: (after - before) / COUNT }
 }
 
-if (values.one !== undefined) console.log(JSON.stringify(await measure(values.one)))
+const MB = 1_048_576
+
+/** @param {number} sessions @param {number} working @param {number} seconds */
+async function crowd(sessions, working, seconds) {
+  const { createAgent } = await import('../dist/index.js')
+  const { store, remove } = await openStore('sqlite')
+  /** @type {Agent[]} */
+  const agents = []
+  let [peak, ids] = [0, 0]
+  const watch = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss())
+  }, 100)
+  const open = async () => {
+    const agent = await createAgent({ model, store, sessionId: `session-${ids++}`, idleAfterMs: 1_000 })
+    agents.push(agent)
+    await agent.run('hi')
+  }
+  const began = performance.now()
+  for (let left = sessions; left > 0; left -= 50) await Promise.all(Array.from({ length: Math.min(50, left) }, open))
+  const opened = performance.now()
+  console.log(
+    `${sessions} opened, each with a turn, in ${Math.round((opened - began) / 1000)} s, RSS up to ${Math.round(peak / MB)} MB`,
+  )
+  const until = opened + seconds * 1000
+  let turns = 0
+  let woken = 0
+  const work = async (/** @type {Agent} */ agent) => {
+    while (performance.now() < until) {
+      await agent.run('more')
+      turns += 1
+      // Now and then somebody else is asked something, and sleeps again.
+      if (turns % 500 === 0) woken += (agents[(turns * 7919) % sessions]?.session.messages().length ?? 0) > 0 ? 1 : 0
+    }
+  }
+  await Promise.all(agents.slice(0, working).map(work))
+  clearInterval(watch)
+  const heap = await held()
+  console.log(
+    `${working} of them took ${turns} turns in ${seconds} s, ${woken} others were woken to be read; RSS up to ` +
+      `${Math.round(peak / MB)} MB, now ${Math.round(process.memoryUsage.rss() / MB)} MB, of it ${Math.round(heap / MB)} MB heap in use`,
+  )
+  const closing = performance.now()
+  while (agents.length > 0) await Promise.all(agents.splice(-200).map((agent) => agent.close()))
+  console.log(`closed in ${Math.round((performance.now() - closing) / 1000)} s`)
+  await store[Symbol.asyncDispose]()
+  remove()
+}
+
+if (values.sessions !== undefined) await crowd(Number(values.sessions), Number(values.working), Number(values.seconds))
+else if (values.one !== undefined) console.log(JSON.stringify(await measure(values.one)))
 else {
   const script = fileURLToPath(import.meta.url)
   for (const kind of ['memory', 'sqlite']) {

@@ -3,7 +3,7 @@
  * then tells whether any of them can have been taken.
  */
 import { Fenced, type PawlError } from '../../errors.ts'
-import type { Reader } from './reader.ts'
+import type { Owned, Reader } from './reader.ts'
 
 /** How often it is looked whether another owner came. */
 const WATCH_MS = 200
@@ -32,7 +32,8 @@ export interface Leases {
 export function createLeases(reader: () => Reader | undefined): Leases {
   const held = new Map<number, Lease>()
   let timer: NodeJS.Timeout | undefined
-  let seenEpoch: number | undefined
+  /** No lease was taken by an epoch up to this one. */
+  let seenEpoch = 0
 
   const drop = (lease: Lease): void => {
     if (held.get(lease.session) !== lease) return
@@ -50,8 +51,11 @@ export function createLeases(reader: () => Reader | undefined): Leases {
     try {
       const open = reader()
       const epoch = open?.lastEpoch()
-      if (open === undefined || epoch === seenEpoch) return
-      for (const lease of [...held.values()]) if (!isStill(open, lease)) lose(lease, new Fenced(lease.epoch))
+      if (open === undefined || epoch === undefined || epoch <= seenEpoch) return
+      for (const taken of open.ownedSince(seenEpoch)) {
+        const lease = held.get(taken.session)
+        if (lease !== undefined && !isStill(taken, lease)) lose(lease, new Fenced(lease.epoch))
+      }
       seenEpoch = epoch
     } catch {
       // A file that cannot be read now says nothing about its owner; the next append will.
@@ -64,7 +68,7 @@ export function createLeases(reader: () => Reader | undefined): Leases {
       held.set(lease.session, lease)
       before?.lose(new Fenced(before.epoch))
       // It may have been taken, and that been noticed, on the way here.
-      seenEpoch = undefined
+      seenEpoch = Math.min(seenEpoch, lease.epoch)
       timer ??= setInterval(watch, WATCH_MS).unref()
     },
     remove: drop,
@@ -76,7 +80,4 @@ export function createLeases(reader: () => Reader | undefined): Leases {
   }
 }
 
-function isStill(reader: Reader, { session, epoch, owner }: Lease): boolean {
-  const now = reader.ownedBy(session)
-  return now?.epoch === epoch && now.owner === owner
-}
+const isStill = (now: Owned, { epoch, owner }: Lease): boolean => now.epoch === epoch && now.owner === owner

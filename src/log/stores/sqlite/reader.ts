@@ -52,6 +52,13 @@ export interface StoredCheckpoint extends Checkpoint {
   readonly checksum: number
 }
 
+export interface Owned {
+  readonly session: number
+  readonly epoch: number
+  /** As the file has it; undefined once it was given back. */
+  readonly owner: string | undefined
+}
+
 export interface Posted {
   /** Its place in the mailbox. */
   readonly n: number
@@ -81,7 +88,8 @@ export interface Reader {
   postedSince(n: number): readonly number[]
   /** The last epoch given out. */
   lastEpoch(): number
-  ownedBy(session: number): { readonly epoch: number; readonly owner: string | undefined } | undefined
+  /** The sessions that got an owner after that epoch. */
+  ownedSince(epoch: number): readonly Owned[]
   readonly connection: Connection
 }
 
@@ -153,10 +161,12 @@ export function createReader(connection: Connection): Reader {
         row.number('session'),
       ),
     lastEpoch: () => one("SELECT value FROM meta WHERE key = 'epoch'")?.number('value') ?? 0,
-    ownedBy(session) {
-      const row = one('SELECT epoch, owner FROM sessions WHERE id = ?', session)
-      return row && { epoch: row.number('epoch'), owner: row.maybeText('owner') }
-    },
+    ownedSince: (epoch) =>
+      many('SELECT id, epoch, owner FROM sessions WHERE epoch > ?', epoch).map((row) => ({
+        session: row.number('id'),
+        epoch: row.number('epoch'),
+        owner: row.maybeText('owner'),
+      })),
   }
 }
 
