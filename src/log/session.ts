@@ -25,7 +25,8 @@ import { quiet } from './session/waiters.ts'
 import { createWriter, type Writer, type WriterObserver } from './session/writer.ts'
 import type { CommandOutcome, LogStore, Ownership, SessionHeader } from './store.ts'
 
-export type { CheckpointHolder, Left, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
+export type { CheckpointHolder } from './session/checkpoint.ts'
+export type { Left, ReadOptions, Session, SessionOptions, SessionView } from './session/contract.ts'
 export { asPawlError } from './session/failure.ts'
 export type { Feed } from './session/follow.ts'
 

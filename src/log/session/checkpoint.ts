@@ -11,6 +11,16 @@ import type { SessionHeader } from '../store.ts'
 import type { SavedFolds } from './folded.ts'
 import type { MessageRecord, SavedRecord } from './standings.ts'
 
+/** What opens from checkpoints and makes them, beside the session itself: whoever folds its log along. */
+export interface CheckpointHolder {
+  /** The version of the code that folds, and of the chart: a checkpoint by another is passed over. */
+  readonly maker: string
+  /** What the holder has folded of all that was recorded. Asked for when that is durable, and no macrostep under way. */
+  save(): Json
+  /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
+  restore(saved: Json): boolean
+}
+
 /** What is written here; another number is another layout, and is not read. */
 const LAYOUT = 1
 

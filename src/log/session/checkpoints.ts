@@ -4,8 +4,7 @@
  */
 import { inTime, type Patience } from '../patience.ts'
 import type { Ownership } from '../store.ts'
-import { type CheckpointPlace, encodeCheckpoint } from './checkpoint.ts'
-import type { CheckpointHolder } from './contract.ts'
+import { type CheckpointHolder, type CheckpointPlace, encodeCheckpoint } from './checkpoint.ts'
 import type { Folded } from './folded.ts'
 
 /** Events after which another one is due, and the part of the last one's bytes by which the log must have grown. */

@@ -8,6 +8,7 @@ import type { SummaryState } from '../projections/summary.ts'
 import type { UsageState } from '../projections/usage.ts'
 import type { RequestHeader } from '../requests.ts'
 import type { CommandOutcome, SessionHeader, SummaryUpdate } from '../store.ts'
+import type { CheckpointHolder } from './checkpoint.ts'
 import type { Growth } from './checkpoints.ts'
 import type { Feed } from './follow.ts'
 import type { MessageRecord } from './standings.ts'
@@ -50,16 +51,6 @@ export interface SessionOptions {
   readonly checkpoints?: CheckpointHolder
   /** An append that nobody waits for goes at the end of this turn of the event loop, with all that follows by then (false). */
   readonly gathers?: boolean
-}
-
-/** What opens from checkpoints and makes them, beside the session itself: whoever folds its log along. */
-export interface CheckpointHolder {
-  /** The version of the code that folds, and of the chart: a checkpoint by another is passed over. */
-  readonly maker: string
-  /** What the holder has folded of all that was recorded. Asked for when that is durable, and no macrostep under way. */
-  save(): Json
-  /** Takes it back, before any event is loaded; false if it cannot, and then nothing has changed. */
-  restore(saved: Json): boolean
 }
 
 /** What is left of a session that was left. */
