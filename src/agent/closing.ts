@@ -32,7 +32,8 @@ export interface ClosingParts {
   readonly storeFailure: { readonly error: unknown } | undefined
   readonly isIdle: boolean
   checkOwner(): void
-  awake(): ClosingWork
+  /** The same, woken if it sleeps; undefined if that cannot be. */
+  working(): ClosingWork | undefined
   flush(): Promise<void>
   /** The actor is stopped: what still runs is told to end, who waits is told why. */
   onStopped(reason: unknown): void
@@ -143,7 +144,7 @@ class AgentClosing implements Closing {
     const parts = this.#parts
     parts.checkOwner()
     if (this.#dead || parts.storeFailure !== undefined || parts.isIdle) return
-    parts.awake().send({ type: 'command.cancel', cause })
+    parts.working()?.send({ type: 'command.cancel', cause })
   }
 
   async #suspend(graceMs: number): Promise<void> {

@@ -97,7 +97,8 @@ class AgentFacade implements Agent {
     const receipt = this.#deliver('followup', message)
     const stop = (): void => {
       // What an abort listener throws is nobody's to catch; a failed or closing agent rejects the receipt by itself.
-      if (this.status === 'failed' || this.#presence.closing.begun || this.inbox.remove(receipt.id)) return
+      if (this.status === 'failed' || this.#presence.closing.begun || this.#presence.working() === undefined) return
+      if (this.inbox.remove(receipt.id)) return
       if (!this.#mayBeInOpenTurn(receipt.id)) return
       this.cancel().catch(() => {
         // The failure of the agent rejects the receipt as well.

@@ -17,6 +17,7 @@ import type { Clock } from '../services/clock.ts'
 import { contextStands } from '../services/llm/runtime-context.ts'
 import { maskError } from '../services/masking/errors.ts'
 import { maskEvent } from '../services/masking/events.ts'
+import { bindRuntime } from '../services/runtime.ts'
 import type { Answer, Verdict } from '../services/verdicts.ts'
 import { createApprovals } from './approvals.ts'
 import { createBudgets } from './budgets.ts'
@@ -313,9 +314,11 @@ export class LivingAgent implements SessionOptions, CheckpointHolder, ChartPorts
     actor.start()
   }
 
-  /** At rest, the actor goes, and with it what the services kept for the next turn, unless somebody has it. */
+  /** At rest, what the services kept for the next turn goes, and with it the actor, unless somebody has it. */
   slim(): void {
-    if (!this.#isShown && this.#phase === 'started' && !this.#recording && this.state.value === 'idle') this.layDown()
+    if (this.#actor === undefined || this.#phase !== 'started' || this.#recording || this.state.value !== 'idle') return
+    if (this.#isShown) bindRuntime(this.#actor, createRuntime(this.#parts, this))
+    else this.layDown()
   }
 
   /** The actor goes. A turn that waits is suspended first. */

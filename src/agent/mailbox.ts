@@ -27,6 +27,8 @@ interface MailboxOwner {
   readonly session: Session
   readonly approvals: Approvals
   readonly state: ChartState
+  /** Carries on a turn that was suspended while the agent slept. */
+  raise(): void
   send(command: AgentCommand): void
   onCrashOf(callId: string): OnCrash
 }
@@ -113,6 +115,8 @@ class AgentMailbox implements Mailbox {
 
   #handle(posted: PostedCommand): void {
     const owner = this.#options.awake()
+    // What was suspended is carried on by itself first: the command happened in what follows.
+    owner.raise()
     const { session } = owner
     const decision = unlessRefused(() => decide(this.#options, owner, posted))
     if (decision.kind !== 'accepted') {

@@ -33,7 +33,7 @@ import { createMailbox, type Mailbox, type MailboxOptions } from './mailbox.ts'
 import type { AgentOptions, Checked, Plugin } from './options.ts'
 import { contained, type Disposer, disposeAll } from './plug-ins.ts'
 import type { Receipts } from './receipts.ts'
-import { atRest, atWork, over } from './rest.ts'
+import { atRest, atWork, gone } from './rest.ts'
 import { withHead } from './restore.ts'
 import type { ViewParts } from './session-view.ts'
 import { leftToWait, statusOf } from './status.ts'
@@ -229,16 +229,19 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   async hibernate(): Promise<void> {
     const living = this.#living
     if (living === undefined || !this.#mayRest(living)) return
+    const { session } = living
     try {
-      await living.session.flush()
-      if (!this.#mayRest(living)) return
-      this.#layDown(living)
-      await living.session.flush()
-      await living.session.checkpointed()
+      await session.flush()
+      await session.checkpointed()
+      if (this.status === 'waiting' && this.#mayRest(living)) {
+        this.#suspend(living)
+        await session.flush()
+        if (!living.isLying) return
+      }
     } catch {
       return // The agent failed, and whoever is to know was told.
     }
-    if (this.#mayRest(living) && living.isLying) this.#sleep(living)
+    if (this.#mayRest(living)) this.#sleep(living)
   }
 
   #mayRest(living: LivingAgent): boolean {
@@ -248,8 +251,8 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     return this.isIdle || (this.status === 'waiting' && leftToWait(living.state, this.clock.now()) !== 0)
   }
 
-  /** Its actors go, and with them whatever waited for a time. */
-  #layDown(living: LivingAgent): void {
+  /** The actors of a turn that waits go, and with them whatever waited for a time. */
+  #suspend(living: LivingAgent): void {
     living.layDown()
     const left = leftToWait(living.state, this.clock.now())
     if (left !== undefined && this.#due === undefined) this.#waitFor(left)
@@ -258,15 +261,18 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   #sleep(living: LivingAgent): void {
     const { session } = living
     const left = session.leave()
+    // Somebody recorded something.
     if (left === undefined) return
+    living.layDown()
     const { feed, growth } = left
     const asleep: Asleep = { head: session.head, feed, growth, kept: living.kept() }
     feed?.over(asleep)
-    over(living)
+    gone(living)
     this.#living = undefined
     this.#asleep = asleep
     this.#disarm()
     const resting = this.#store.rest?.(this.#claim as Ownership, this)
+    // The store knows no better way: the ownership is kept, and whoever serves its commands wakes the agent.
     if (resting === undefined) return
     this.#claim = resting
     this.#mailbox?.stop()
@@ -453,7 +459,7 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
   #setStatus(next: AgentStatus): void {
     if (this.status === next || this.#isOver) return
     this.status = next
-    if (this.#isOver && this.#living !== undefined) over(this.#living)
+    if (this.#isOver && this.#living !== undefined) gone(this.#living)
     this.#subject?.next(next)
     this.hooks.tell('agent/status', next)
   }

@@ -27,8 +27,8 @@ export function atWork(agent: Slimming): void {
   longer.delete(agent)
 }
 
-/** It is over. With the last of them the timer goes. */
-export function over(agent: Slimming): void {
+/** It is over, or sleeps. With the last of them the timer goes. */
+export function gone(agent: Slimming): void {
   atWork(agent)
   if (lately.size > 0 || longer.size > 0) return
   clearTimeout(timer)

@@ -92,9 +92,38 @@ export function checkpointStore(inner: LogStore, every = 1_000): CheckpointStore
   const kept = new Map<string, Checkpoint>()
   const given: number[] = []
   const readFrom: number[] = []
-  const { pages: _, ...rest } = inner
+  const { pages: _, rest, ...others } = inner
+  const wrapped = new WeakMap<Ownership, Ownership>()
+  const wrap = (id: string, owner: Ownership): Ownership => {
+    const wrapper: Ownership = {
+      ...owner,
+      keepEvery: every,
+      async checkpoint() {
+        given.push(kept.get(id)?.seq ?? -1)
+        return kept.get(id)
+      },
+      checkpointNow: () => kept.get(id),
+      async keep(checkpoint) {
+        kept.set(id, checkpoint)
+      },
+    }
+    wrapped.set(wrapper, owner)
+    return wrapper
+  }
   return {
-    ...rest,
+    ...others,
+    ...(rest && {
+      rest(ownership, owner) {
+        const own = wrapped.get(ownership)
+        const resting = own && rest(own, owner)
+        return (
+          resting && {
+            wake: (head) => wrap(ownership.header.id, resting.wake(head)),
+            release: () => resting.release(),
+          }
+        )
+      },
+    }),
     kept,
     given,
     readFrom,
@@ -103,18 +132,7 @@ export function checkpointStore(inner: LogStore, every = 1_000): CheckpointStore
       return inner.read(id, options)
     },
     async acquire(id, options) {
-      const owner = await inner.acquire(id, options)
-      return {
-        ...owner,
-        keepEvery: every,
-        async checkpoint() {
-          given.push(kept.get(id)?.seq ?? -1)
-          return kept.get(id)
-        },
-        async keep(checkpoint) {
-          kept.set(id, checkpoint)
-        },
-      }
+      return wrap(id, await inner.acquire(id, options))
     },
   }
 }

@@ -118,6 +118,7 @@ function rest(line: Line, ownership: Ownership, told: RestingOwner): Resting | u
   })
   if (resting === undefined) return undefined
   hold.isVoid = true
+  process.releases.add(() => void resting.release())
   truth.world.count('hibernations')
   return {
     wake: (head) => owned(line, resting.wake(head)),
