@@ -40,6 +40,35 @@ test('a seed is one schedule: byte for byte the same logs and the same story', a
   }
 })
 
+/** A tenth of them is played twice, or with more to do. */
+const SOME = SEEDS.slice(0, Math.ceil(SEEDS.length / 10))
+
+test.skipIf(PAWL_TAPE !== undefined)(
+  'agents that hibernate whenever they rest live the very same lives',
+  { timeout: 36_000_000 },
+  async () => {
+    let sleeps = 0
+    for (const seed of SOME) {
+      const [awake, asleep] = [await play(seededTape(seed)), await play(seededTape(seed), 'at rest')]
+      expect(asleep.story, `seed ${seed}`).toEqual(awake.story)
+      expect(asleep.logs).toBe(awake.logs)
+      sleeps += asleep.counts.get('hibernations') ?? 0
+    }
+    expect(sleeps).toBeGreaterThan(0)
+  },
+)
+
+test.skipIf(PAWL_TAPE !== undefined)(
+  'and keep every promise when they hibernate while they wait for something as well',
+  { timeout: 36_000_000 },
+  async () => {
+    for (const seed of SOME) {
+      const { breach, story } = await play(seededTape(seed), 'always')
+      expect(breach, `seed ${seed}\n${story.slice(-12).join('\n')}`).toBeUndefined()
+    }
+  },
+)
+
 test('a tape that is used up plays on with the plainest choices', async () => {
   const { breach, counts } = await play(givenTape([]))
   expect(breach).toBeUndefined()
