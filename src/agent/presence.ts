@@ -231,11 +231,11 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     if (living === undefined || !this.#mayRest(living)) return
     const { session } = living
     try {
-      await session.flush()
+      await allDurable(session)
       await session.checkpointed()
       if (this.status === 'waiting' && this.#mayRest(living)) {
         this.#suspend(living)
-        await session.flush()
+        await allDurable(session)
         if (!living.isLying) return
       }
     } catch {
@@ -466,6 +466,9 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
 }
 
 const NO_DISPOSERS: readonly Disposer[] = Object.freeze([])
+
+/** It is waited for and not hurried, as a flush would do: nothing of the log may be another for it. */
+const allDurable = (session: Session): Promise<void> => session.durable(session.nextSeq - 1)
 
 /** No such timer keeps a process: what would happen then is only that it sleeps. A clock of the caller's may have others. */
 function letEnd(timer: unknown): void {

@@ -49,7 +49,7 @@ test.skipIf(PAWL_TAPE !== undefined)(
   async () => {
     let sleeps = 0
     for (const seed of SOME) {
-      const [awake, asleep] = [await play(seededTape(seed)), await play(seededTape(seed), 'at rest')]
+      const [awake, asleep] = [await play(seededTape(seed), 'pretended'), await play(seededTape(seed), 'at rest')]
       expect(asleep.story, `seed ${seed}`).toEqual(awake.story)
       expect(asleep.logs).toBe(awake.logs)
       sleeps += asleep.counts.get('hibernations') ?? 0
