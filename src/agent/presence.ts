@@ -271,12 +271,22 @@ export class Presence implements LivingParts, ClosingParts, MailboxOptions, View
     this.#living = undefined
     this.#asleep = asleep
     this.#disarm()
-    const resting = this.#store.rest?.(this.#claim as Ownership, this)
-    // The store knows no better way: the ownership is kept, and whoever serves its commands wakes the agent.
-    if (resting === undefined) return
+    const ownership = this.#claim as Ownership
+    const resting = this.#store.rest?.(ownership, this)
+    if (resting === undefined) {
+      // The store knows no better way: the ownership is kept, and whoever serves its commands wakes the agent.
+      ownership.lost.addEventListener('abort', this)
+      this.checkOwner()
+      return
+    }
     this.#claim = resting
     this.#mailbox?.stop()
     this.#mailbox = undefined
+  }
+
+  /** The ownership that was kept is lost. */
+  handleEvent(): void {
+    this.checkOwner()
   }
 
   onPosted(): void {

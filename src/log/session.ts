@@ -120,7 +120,9 @@ class OwnedSession implements Session, WriterObserver {
         growth: left?.growth,
         patience: sessionPatience(options.storeTimeoutMs),
       })
-    this.checkOwner()
+    // The one before it watched, if it ever recorded.
+    if (left !== undefined) this.#watchOwner()
+    else this.checkOwner()
   }
 
   checkOwner(): void {

@@ -40,8 +40,8 @@ test('a seed is one schedule: byte for byte the same logs and the same story', a
   }
 })
 
-/** A tenth of them is played twice, or with more to do. */
-const SOME = SEEDS.slice(0, Math.ceil(SEEDS.length / 10))
+/** A quarter of them is played twice, or with more to do. */
+const SOME = SEEDS.slice(0, Math.ceil(SEEDS.length / 4))
 
 test.skipIf(PAWL_TAPE !== undefined)(
   'agents that hibernate whenever they rest live the very same lives',

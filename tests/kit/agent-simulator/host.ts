@@ -18,6 +18,8 @@ export class Host {
   readonly sessionId: string
   state: HostState = 'opening'
   agent: Agent | undefined
+  /** The next seq when it was opened. */
+  opened = 0
   /** Somebody took the session; an idle agent does not notice. */
   robbed = false
   foldCheck: FoldCheck | undefined
@@ -57,6 +59,7 @@ export function openHost(truth: Truth, process: SimProcess, sessionId: string, o
   createUnlessAborted(options, { onReached: (live) => host.foldCheck?.onReached(live) }).then(
     (agent) => {
       host.agent = agent
+      host.opened = agent.session.head
       host.state = agent.status === 'failed' || agent.status === 'closed' ? 'over' : 'open'
       world.count('openings')
     },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { memoryStore } from '../../../src/log/stores/memory.ts'
-import { checkpointStore } from '../checkpoints.ts'
+import { type CheckpointStore, checkpointStore } from '../checkpoints.ts'
 import { checkAll } from './checks.ts'
 import { takeGlobalTimers } from './clock.ts'
 import { conclude } from './conclude.ts'
@@ -44,12 +44,13 @@ export type Sleeps = 'never' | 'pretended' | 'at rest' | 'always'
 /** Plays a tape. Never rejects for what it finds. */
 export async function play(tape: Tape, sleeps: Sleeps = 'never'): Promise<Played> {
   const world = new World(tape)
-  const truth = new Truth(world, checkpointStore(memoryStore(), 1))
+  const store = checkpointStore(memoryStore(), 1)
+  const truth = new Truth(world, store)
   const giveBackTimers = takeGlobalTimers(world.clock, () => world.running)
   const giveBackProcess = takeProcessEvents(world)
   const unsaved = mkdtempSync(join(tmpdir(), 'pawl-simulated-'))
   try {
-    await drive(new Scene(truth, tape.pick(FAULTS), tape.chance(0.2) ? unsaved : undefined), sleeps)
+    await drive(new Scene(truth, tape.pick(FAULTS), tape.chance(0.2) ? unsaved : undefined), sleeps, store.kept)
   } catch (error) {
     world.breach('SIMULATOR', error instanceof Error ? `${error.stack}` : String(error))
   } finally {
@@ -62,7 +63,7 @@ export async function play(tape: Tape, sleeps: Sleeps = 'never'): Promise<Played
   return { breach: world.breaches[0], story, counts, tape: tape.drawn, logs }
 }
 
-async function drive(scene: Scene, sleeps: Sleeps): Promise<void> {
+async function drive(scene: Scene, sleeps: Sleeps, kept: CheckpointStore['kept']): Promise<void> {
   const { world } = scene
   const { tape } = world
   const weather: Weather = { crashes: tape.pick([0.4, 1, 3]), noise: tape.pick([1, 0.5, 0.25]) }
@@ -78,7 +79,7 @@ async function drive(scene: Scene, sleeps: Sleeps): Promise<void> {
   for (let steps = 0; steps < length && !tape.ended && world.breaches.length === 0; steps++) {
     tape.nextStep()
     await step(scene, weather)
-    await sleep(scene, sleeps)
+    await sleep(scene, sleeps, kept)
   }
   tape.stop()
   if (world.breaches.length === 0) await conclude(scene)
@@ -126,12 +127,23 @@ async function step(scene: Scene, { crashes, noise }: Weather): Promise<void> {
   for (const host of scene.hosts) if (host.living !== undefined) host.foldCheck?.check()
 }
 
+/** ms that chunks wait for more of them. */
+const WINDOW_MS = 20
+
 /** Whoever may hibernates, and takes no step of the schedule for it. */
-async function sleep({ world, hosts }: Scene, sleeps: Sleeps): Promise<void> {
+async function sleep({ world, hosts }: Scene, sleeps: Sleeps, kept: CheckpointStore['kept']): Promise<void> {
   if (sleeps === 'never') return
-  for (const { process, living: agent } of hosts) {
+  for (const host of hosts) {
+    const { process, living: agent } = host
     const may = agent?.status === 'idle' || (sleeps === 'always' && agent?.status === 'waiting')
-    if (may) await world.run(process, () => void (sleeps === 'pretended' || agent.hibernate()))
+    // Held to one that stays awake, it may not sleep where that one would write, or learn that it was robbed, at another
+    // step: while something is under way, before it has recorded anything, and where closing keeps a checkpoint.
+    const chunks = world.clock.timers.some(({ owner, ms }) => owner === process && ms === WINDOW_MS)
+    const waits = chunks || world.labels().some((label) => label.startsWith(`${process.name}: `))
+    const head = agent?.session.head ?? 0
+    const comparable = !waits && head > host.opened && kept.get(host.sessionId)?.seq === head
+    if (agent !== undefined && may && (sleeps === 'always' || comparable))
+      await world.run(process, () => void (sleeps === 'pretended' || agent.hibernate()))
   }
 }
 

@@ -25,8 +25,14 @@ interface Line {
   readonly held: WeakMap<Ownership, Held>
 }
 
+/** A session that is owned, whether its owner rests or not. */
+interface Tenure {
+  isOver: boolean
+}
+
 interface Held {
   readonly owner: Ownership
+  readonly tenure: Tenure
   /** A command is on its way. */
   arriving: boolean
   isVoid: boolean
@@ -103,17 +109,15 @@ function rest(line: Line, ownership: Ownership, told: RestingOwner): Resting | u
   const hold = held.get(ownership)
   if (hold === undefined || hold.arriving) return undefined
   const { id } = ownership.header
-  const learns = async (reason: PawlError, label: string): Promise<void> => {
-    await truth.world.turn(process, label)
-    told.onLost(reason)
-  }
+  /** As who serves commands hears of their end. */
+  const end = (): void => void noMore(line, hold.tenure, id)
   const resting = truth.store.rest?.(hold.owner, {
     onPosted: () => told.onPosted(),
-    onLost(reason) {
+    async onLost(reason) {
       line.onRobbed(id)
-      void learns(reason, `learns that ${id} is lost`)
-      // After that, as who serves commands hears of their end.
-      queueMicrotask(() => void learns(reason, `no more commands for ${id}`))
+      queueMicrotask(end)
+      await truth.world.turn(process, `learns that ${id} is lost`)
+      told.onLost(reason)
     },
   })
   if (resting === undefined) return undefined
@@ -121,15 +125,29 @@ function rest(line: Line, ownership: Ownership, told: RestingOwner): Resting | u
   process.releases.add(() => void resting.release())
   truth.world.count('hibernations')
   return {
-    wake: (head) => owned(line, resting.wake(head)),
-    release: () => call(line, `release ${id}`, () => resting.release()),
+    wake: (head) => owned(line, resting.wake(head), hold.tenure),
+    release: () =>
+      call(line, `${wordFor(ownership)} ${id}`, async () => {
+        await resting.release()
+        end()
+      }),
   }
 }
 
-function owned(line: Line, owner: Ownership): Ownership {
+/** A child is left by the process that made it, too. */
+const wordFor = ({ header }: Ownership): string => (header.parentSession === undefined ? 'release' : 'leave')
+
+/** Once for each time that a session is owned. */
+async function noMore({ truth, process }: Line, tenure: Tenure, id: string): Promise<void> {
+  if (tenure.isOver) return
+  tenure.isOver = true
+  await truth.world.turn(process, `no more commands for ${id}`)
+}
+
+function owned(line: Line, owner: Ownership, tenure: Tenure = { isOver: false }): Ownership {
   const { truth, process } = line
   const { id } = owner.header
-  const hold: Held = { owner, arriving: false, isVoid: false }
+  const hold: Held = { owner, tenure, arriving: false, isVoid: false }
   const lost = new AbortController()
   // Whoever loses a session learns of it some time later.
   owner.lost.addEventListener('abort', async () => {
@@ -172,10 +190,9 @@ function owned(line: Line, owner: Ownership): Ownership {
         hold.arriving = false
         yield command
       }
-      if (!hold.isVoid) await truth.world.turn(process, `no more commands for ${id}`)
+      if (!hold.isVoid) await noMore(line, tenure, id)
     },
-    release: () =>
-      call(line, `${owner.header.parentSession === undefined ? 'release' : 'leave'} ${id}`, () => owner.release()),
+    release: () => call(line, `${wordFor(owner)} ${id}`, () => owner.release()),
   }
   line.held.set(ownership, hold)
   return ownership
