@@ -31,8 +31,6 @@ export function sleep({ clock }: Pick<AgentRuntime, 'clock'>, ms: number, stoppe
     }
     const stop = (): void => clock.clearTimeout(timer)
     if (stopped.aborted) return
-    // What is due waits for no timer: that may be a clock's which stands still.
-    if (ms <= 0) return resolve()
     stopped.addEventListener('abort', stop, { once: true })
     arm(ms)
   })
