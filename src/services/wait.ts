@@ -13,6 +13,8 @@ function waited({ turn, step, attempt }: WaitInput): Verdict {
 
 async function run({ input, runtime, stopped }: Service<WaitInput>): Promise<Verdict> {
   const left = input.at + input.delayMs - runtime.clock.now()
+  // What came due while nobody waited waits for no timer: that may be a clock's which stands still.
+  if (input.delayMs > 0 && left <= 0) return waited(input)
   await sleep(runtime, Math.min(input.delayMs, Math.max(0, left)), stopped.signal)
   return waited(input)
 }
@@ -31,8 +33,6 @@ export function sleep({ clock }: Pick<AgentRuntime, 'clock'>, ms: number, stoppe
     }
     const stop = (): void => clock.clearTimeout(timer)
     if (stopped.aborted) return
-    // What is due waits for no timer: that may be a clock's which stands still.
-    if (ms <= 0) return resolve()
     stopped.addEventListener('abort', stop, { once: true })
     arm(ms)
   })
