@@ -238,7 +238,8 @@ class OwnedSession implements Session, WriterObserver {
     return this.#checkpoints?.settled() ?? Promise.resolve()
   }
 
-  async keepCheckpoint(): Promise<void> {
+  /** Resolves when it is kept, or cannot be, which costs only time. */
+  async #keepCheckpoint(): Promise<void> {
     const kept = this.#failure === undefined ? this.#checkpoints?.keep(this.#writer.head) : undefined
     if (kept === undefined) return
     const patience = sessionPatience(this.#options.storeTimeoutMs)
@@ -362,7 +363,7 @@ class OwnedSession implements Session, WriterObserver {
     this.#closed = true
     this.#feed?.end(this.#failure)
     this.#writer.fail(this.#failure ?? this.#isOver()) // Lets go who waits for what will never be recorded.
-    await this.keepCheckpoint()
+    await this.#keepCheckpoint()
     const patience = sessionPatience(this.#options.storeTimeoutMs)
     const released = inTime(this.#ownership.release(), `release session "${this.id}"`, patience)
     const [release] = await Promise.allSettled([released])

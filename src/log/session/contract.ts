@@ -114,11 +114,6 @@ export interface Session extends SessionView {
   seal(): void
   /** `seal`, if chunks alone are in hand: what comes next is a batch of its own. */
   sealDeltas(): void
-  /**
-   * Keeps a checkpoint if the log has grown since the last one and all of it is durable; closing does so too. Resolves
-   * when it is kept, or cannot be, which costs only time.
-   */
-  keepCheckpoint(): Promise<void>
   /** Resolves when no checkpoint is being kept. */
   checkpointed(): Promise<void>
   /** `record` and `seal`, for events beside the machine. */
